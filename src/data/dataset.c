@@ -1,0 +1,191 @@
+/* dataset.c: see dataset.h. */
+#include "data/dataset.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "data/input.h"
+
+#define MW_FORMAT(n) extern const struct mw_format_ops mw_format_##n;
+#include "registry.def"
+
+static const struct mw_format_ops *const formats[] = {
+#define MW_FORMAT(n) &mw_format_##n,
+#include "registry.def"
+};
+#define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+/* Stream of mw_perm for the choice of validation rows. */
+#define SPLIT_STREAM 0x73706c6974ULL
+
+static bool is_synth(const char *path)
+{
+	return !strncmp(path, "synth:", 6);
+}
+
+/* What people feed by accident, with what to do about it. */
+static const struct {
+	const char *magic;
+	size_t n;
+	const char *what;
+} not_data[] = {
+	{ "\x1f\x8b", 2, "is compressed by gzip twice; run gunzip on it once" },
+	{ "\x28\xb5\x2f\xfd", 4, "is compressed by zstd; run zstd -d on it first" },
+	{ "\xfd"
+	  "7zXZ",
+		5, "is compressed by xz; run xz -d on it first" },
+	{ "BZh", 3, "is compressed by bzip2; run bzip2 -d on it first" },
+	{ "PK\x03\x04", 4, "is a zip archive; unpack it and give the data file in it" },
+	{ "%PDF", 4, "is a PDF document, not data" },
+};
+
+static bool looks_like_markup(const unsigned char *head, size_t n)
+{
+	static const char *const openings[] = { "<!doctype", "<html", "<?xml", "<head", "<body" };
+	size_t i = n >= 3 && !memcmp(head, "\xef\xbb\xbf", 3) ? 3 : 0;
+	while (i < n && isspace(head[i]))
+		i++;
+	for (size_t k = 0; k < sizeof(openings) / sizeof(openings[0]); k++)
+		if (n - i >= strlen(openings[k]) &&
+			!strncasecmp((const char *)head + i, openings[k], strlen(openings[k])))
+			return true;
+	return false;
+}
+
+static int refuse(const char *path, const unsigned char *head, size_t n, bool gzip, struct mw_err *err)
+{
+	if (!n)
+		MW_FAIL(err, DATA, "%s: the gzip file holds an empty file", path);
+	for (size_t i = 0; i < sizeof(not_data) / sizeof(not_data[0]); i++)
+		if (n >= not_data[i].n && !memcmp(head, not_data[i].magic, not_data[i].n))
+			MW_FAIL(err, DATA, "%s: the file %s", path, not_data[i].what);
+	if (looks_like_markup(head, n))
+		MW_FAIL(err, DATA,
+			"%s: this is a web page, not data%s; the download has failed: fetch the file again",
+			path, gzip ? " (compressed)" : "");
+	return 0;
+}
+
+static int find_format(
+	const struct mw_data_request *req, const struct mw_format_ops **ops, struct mw_err *err)
+{
+	unsigned char head[MW_HEAD_BYTES];
+	bool gzip = false;
+	int64_t n = 0;
+	if (!is_synth(req->path)) {
+		n = mw_input_head(req->path, head, sizeof(head), &gzip, err);
+		if (n < 0)
+			return (int)n;
+		MW_TRY(refuse(req->path, head, (size_t)n, gzip, err));
+	}
+	for (size_t i = 0; i < N_FORMATS; i++)
+		if (formats[i]->probe(req->path, head, (size_t)n)) {
+			*ops = formats[i];
+			return 0;
+		}
+	MW_FAIL(err, DATA,
+		"%s: the file is neither LIBSVM text nor IDX (first bytes: %02x %02x %02x %02x); convert it "
+		"to one of them",
+		req->path, head[0], n > 1 ? head[1] : 0, n > 2 ? head[2] : 0, n > 3 ? head[3] : 0);
+}
+
+int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, struct mw_err *err)
+{
+	const struct mw_format_ops *ops = NULL;
+	struct mw_dataset *d;
+	double t0 = mw_now_s();
+	int ret;
+	*out = NULL;
+	MW_TRY(find_format(req, &ops, err));
+	d = calloc(1, sizeof(*d));
+	if (!d || !(d->name = mw_strdup(req->path))) {
+		ret = mw_err_set(err, MW_ERESOURCE, "out of memory: data set %s", req->path);
+		goto out;
+	}
+	d->format = ops->name;
+	ret = ops->load(req, d, err);
+	d->load_s = mw_now_s() - t0;
+out:
+	if (ret < 0)
+		mw_dataset_free(d);
+	else
+		*out = d;
+	return ret;
+}
+
+void mw_dataset_free(struct mw_dataset *d)
+{
+	if (!d)
+		return;
+	free(d->name);
+	mw_free(d->row_ptr);
+	mw_free(d->col);
+	mw_free(d->val);
+	mw_free(d->x);
+	mw_free(d->curvature);
+	mw_free(d->optimum);
+	mw_free(d->y);
+	mw_free(d->label_value);
+	mw_free(d->label_count);
+	free(d);
+}
+
+/* All rows of 0..rows-1 that are (chosen) or aren't marked. */
+static void collect(const unsigned char *marked, uint64_t rows, bool chosen, uint64_t *idx)
+{
+	for (uint64_t r = 0; r < rows; r++)
+		if (marked[r] == chosen)
+			*idx++ = r;
+}
+
+int mw_rows_split(const struct mw_dataset *d, double fraction, uint64_t seed, struct mw_rows *train,
+	struct mw_rows *val, struct mw_err *err)
+{
+	struct mw_perm perm;
+	unsigned char *marked = NULL;
+	int ret = MW_ERESOURCE;
+	*train = (struct mw_rows){ .n = d->rows };
+	*val = (struct mw_rows){ .n = 0 };
+	if (!(fraction >= 0 && fraction < 1))
+		MW_FAIL(err, USAGE, "the validation fraction is %g; give a number from 0 to below 1",
+			fraction);
+	if (fraction == 0)
+		return 0;
+	val->n = (uint64_t)llround(fraction * (double)d->rows);
+	train->n = d->rows - val->n;
+	if (!val->n || !train->n)
+		MW_FAIL(err, USAGE,
+			"a validation fraction of %g of %llu rows leaves no row for %s; choose another "
+			"fraction",
+			fraction, (unsigned long long)d->rows, val->n ? "training" : "validation");
+	marked = mw_alloc(d->rows, "marks of validation rows", err);
+	val->idx = mw_alloc_array(val->n, sizeof(*val->idx), "validation rows", err);
+	train->idx = mw_alloc_array(train->n, sizeof(*train->idx), "training rows", err);
+	if (!marked || !val->idx || !train->idx)
+		goto out;
+	mw_perm_init(&perm, d->rows, seed, SPLIT_STREAM);
+	for (uint64_t i = 0; i < val->n; i++)
+		marked[mw_perm_at(&perm, i)] = 1;
+	collect(marked, d->rows, true, val->idx);
+	collect(marked, d->rows, false, train->idx);
+	ret = 0;
+out:
+	mw_free(marked);
+	if (ret < 0) {
+		mw_rows_fini(train);
+		mw_rows_fini(val);
+	}
+	return ret;
+}
+
+void mw_rows_fini(struct mw_rows *r)
+{
+	mw_free(r->idx);
+	*r = (struct mw_rows){ 0 };
+}

@@ -1,0 +1,103 @@
+/*
+ * dataset.h: examples, immutable after load. Rows are examples; labels are floats.
+ *
+ * CSR: column indices are 0-based uint32, values float32, counts 64-bit; col and val are readable 16 elements
+ * past the end (vector loads). Dense: rows of `ld` floats, 64-byte aligned, zero beyond `features`.
+ * Quadratic: no examples but f(x) = 1/2 sum_i curvature[i] (x[i] - optimum[i])^2 with gradient noise that is
+ * a pure function of (row, coordinate).
+ */
+#ifndef MW_DATA_DATASET_H
+#define MW_DATA_DATASET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+enum mw_x_kind { MW_X_CSR, MW_X_DENSE, MW_X_QUADRATIC };
+
+struct mw_dataset {
+	char *name;         /* path or synth spec, as given */
+	const char *format; /* "libsvm", "idx", "synth" */
+	enum mw_x_kind kind;
+	uint64_t rows, nnz;
+	uint32_t features; /* columns; QUADRATIC: dimension */
+
+	uint64_t *row_ptr; /* CSR: rows + 1 */
+	uint32_t *col;     /* CSR: nnz, strictly increasing within a row */
+	float *val;
+
+	float *x; /* DENSE: rows * ld */
+	size_t ld;
+
+	float *curvature, *optimum; /* QUADRATIC: features each */
+	float noise;                /* QUADRATIC: standard deviation of a row's gradient in each coordinate */
+	uint64_t noise_seed;
+
+	/*
+	 * classes 2: y is -1 or +1; classes > 2: y is 0..classes-1; classes 0: y is a real target.
+	 * label_value[c] is the label in the file of class c (for two classes: of -1, then of +1), in
+	 * increasing order.
+	 */
+	float *y;
+	uint32_t classes;
+	double *label_value;
+	uint64_t *label_count;
+
+	uint32_t index_base;             /* LIBSVM: 0 or 1, as found or given */
+	uint32_t image_rows, image_cols; /* IDX: shape of an example; else 0 */
+	double load_s;
+	uint64_t file_bytes; /* bytes of text read (uncompressed); 0 for synth */
+};
+
+enum mw_label_kind { MW_LABEL_AUTO, MW_LABEL_CLASS, MW_LABEL_REAL };
+enum mw_index_base { MW_BASE_ZERO, MW_BASE_ONE, MW_BASE_AUTO };
+
+struct mw_data_request {
+	const char *path;   /* file, or "synth:KIND,key=value,..." */
+	const char *labels; /* IDX: label file, NULL: derived from the name of the image file */
+	enum mw_label_kind label_kind;
+	enum mw_index_base index_base; /* LIBSVM; AUTO: 0 if an index 0 occurs, else 1 */
+	uint32_t features; /* 0: as found; else fixed width (a larger index is an error that says so) */
+	const struct mw_dataset
+		*like; /* NULL, or the training set: same width, label mapping and index base */
+	uint64_t seed; /* synth */
+	int threads;   /* parse threads; 0: one for each CPU this process may use */
+};
+
+/* Load by content (magic bytes, then text); *out is owned by the caller. Errors name file, line and column.
+ */
+int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, struct mw_err *err);
+void mw_dataset_free(struct mw_dataset *d);
+
+/* One file format or generator: a plug-in. */
+struct mw_format_ops {
+	const char *name, *summary;
+	/* does this look like mine? head: first n bytes (gunzipped if it was gzip), path as given */
+	bool (*probe)(const char *path, const unsigned char *head, size_t n);
+	int (*load)(const struct mw_data_request *req, struct mw_dataset *d, struct mw_err *err);
+};
+
+/* A subset of rows: idx NULL means all of 0..n-1. */
+struct mw_rows {
+	uint64_t *idx; /* owned */
+	uint64_t n;
+};
+/* Split off round(fraction * rows) rows for validation, seeded, disjoint, both in increasing order. */
+int mw_rows_split(const struct mw_dataset *d, double fraction, uint64_t seed, struct mw_rows *train,
+	struct mw_rows *val, struct mw_err *err);
+void mw_rows_fini(struct mw_rows *r);
+static inline uint64_t mw_rows_at(const struct mw_rows *r, uint64_t i)
+{
+	return r->idx ? r->idx[i] : i;
+}
+
+/* A few rows to work on. */
+struct mw_batch {
+	const struct mw_dataset *data;
+	const uint64_t *row;
+	uint32_t n;
+};
+
+#endif

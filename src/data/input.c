@@ -1,0 +1,143 @@
+/* input.c: see input.h. */
+#include "data/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* gzread takes an unsigned count and returns an int. */
+#define READ_MAX        ((size_t)1 << 30)
+#define GZ_BUFFER_BYTES (1u << 18)
+
+static int check_kind(const char *path, const struct stat *st, struct mw_err *err)
+{
+	if (S_ISDIR(st->st_mode))
+		MW_FAIL(err, DATA, "%s: is a directory; give a data file in it", path);
+	if (!S_ISREG(st->st_mode))
+		MW_FAIL(err, DATA,
+			"%s: is not a regular file; save the data to a file first (it is read more than "
+			"once)",
+			path);
+	if (!st->st_size)
+		MW_FAIL(err, DATA, "%s: the file is empty", path);
+	return 0;
+}
+
+int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err)
+{
+	struct stat st;
+	unsigned char magic[2] = { 0, 0 };
+	int ret;
+	*in = (struct mw_input){ .path = path };
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer only to be refused. */
+	in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (in->fd < 0)
+		MW_FAIL(err, DATA, "%s: cannot open: %s", path, strerror(errno));
+	if (fstat(in->fd, &st) < 0) {
+		ret = mw_err_set(err, MW_EDATA, "%s: cannot stat: %s", path, strerror(errno));
+		goto out;
+	}
+	ret = check_kind(path, &st, err);
+	if (ret < 0)
+		goto out;
+	in->size = (uint64_t)st.st_size;
+	if (pread(in->fd, magic, 2, 0) < 0) {
+		ret = mw_err_set(err, MW_EDATA, "%s: cannot read: %s", path, strerror(errno));
+		goto out;
+	}
+	in->gzip = magic[0] == 0x1f && magic[1] == 0x8b;
+out:
+	if (ret < 0)
+		mw_input_close(in);
+	return ret;
+}
+
+void mw_input_close(struct mw_input *in)
+{
+	if (in->map)
+		munmap(in->map, in->map_bytes);
+	if (in->gz)
+		gzclose(in->gz);
+	else if (in->path && in->fd >= 0)
+		close(in->fd);
+	*in = (struct mw_input){ .fd = -1 };
+}
+
+int mw_input_map(struct mw_input *in, struct mw_err *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t file_bytes = (in->size + page - 1) & ~(page - 1);
+	void *at;
+	/* One anonymous page stays behind the file: a parser may look past a file that ends with its last
+	 * page. */
+	in->map_bytes = file_bytes + page;
+	at = mmap(NULL, in->map_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		MW_FAIL(err, RESOURCE, "%s: cannot map %zu bytes: %s", in->path, in->map_bytes,
+			strerror(errno));
+	in->map = at;
+	if (mmap(at, file_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, in->fd, 0) == MAP_FAILED)
+		MW_FAIL(err, RESOURCE, "%s: cannot map: %s", in->path, strerror(errno));
+	madvise(at, file_bytes, MADV_SEQUENTIAL); /* advice only */
+	return 0;
+}
+
+static int gz_begin(struct mw_input *in, struct mw_err *err)
+{
+	in->gz = gzdopen(in->fd, "rb");
+	if (!in->gz)
+		MW_FAIL(err, RESOURCE, "%s: no memory for zlib", in->path);
+	in->fd = -1; /* gzclose closes it */
+	gzbuffer(in->gz, GZ_BUFFER_BYTES);
+	return 0;
+}
+
+static int gz_error(struct mw_input *in, struct mw_err *err)
+{
+	int code;
+	const char *text = gzerror(in->gz, &code), *colon = strstr(text, ">: ");
+	if (colon) /* zlib puts the descriptor's number in front */
+		text = colon + 3;
+	if (code == Z_BUF_ERROR)
+		MW_FAIL(err, DATA, "%s: the gzip file ends too early; it is cut off: fetch it again",
+			in->path);
+	MW_FAIL(err, DATA, "%s: the gzip file is damaged (%s); fetch it again", in->path,
+		code == Z_ERRNO ? strerror(errno) : text);
+}
+
+int64_t mw_input_read(struct mw_input *in, void *buf, size_t n, struct mw_err *err)
+{
+	size_t got = 0;
+	int code;
+	if (!in->gz)
+		MW_TRY(gz_begin(in, err));
+	while (got < n && !in->ended) {
+		size_t want = n - got < READ_MAX ? n - got : READ_MAX;
+		int r = gzread(in->gz, (char *)buf + got, (unsigned)want);
+		if (r < 0)
+			return gz_error(in, err);
+		got += (size_t)r;
+		if ((size_t)r < want) {
+			in->ended = true;
+			gzerror(in->gz,
+				&code); /* a cut-off stream returns what there was, and says so here */
+			if (code != Z_OK)
+				return gz_error(in, err);
+		}
+	}
+	return (int64_t)got;
+}
+
+int64_t mw_input_head(const char *path, unsigned char *head, size_t n, bool *gzip, struct mw_err *err)
+{
+	struct mw_input in;
+	int64_t got;
+	MW_TRY(mw_input_open(&in, path, err));
+	*gzip = in.gzip;
+	got = mw_input_read(&in, head, n, err);
+	mw_input_close(&in);
+	return got;
+}

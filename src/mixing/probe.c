@@ -1,0 +1,445 @@
+/* probe.c: see probe.h. */
+#include "mixing/probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+enum { SETTLE = 12, FEWEST_BALANCED = 8 };
+#define REACH      3.0 /* ages looked at, in guesses; 8 where the tail is fitted */
+#define REACH_TAIL 8.0
+#define PERIOD     6.0 /* what is left of a segment at the next one is 2^-6 */
+#define TAIL_FLOOR 1e-10
+
+struct mw_probe {
+	const struct mw_protocol *p;
+	struct mw_uses use;
+	struct mw_tally *tally;
+	struct mw_rng rng;
+	bool one_hot, fixed;
+	uint32_t rows, cols;
+	double guess;
+	float *pattern;      /* n_push x cols */
+	uint32_t *push_at;   /* row -> index into use.push, or MW_NO_ROW */
+	double *base, *mass; /* cols: pi^T x before the injection; what the injection adds to it */
+	double *origin;      /* n_push: native step of the injection, NAN: not yet */
+	uint32_t n_snaps;
+	double *when;
+	float *snap; /* [snapshot][rows][cols] */
+	double *e;   /* rows x cols */
+	uint64_t segments, dropped, settled;
+	bool spoiled; /* the segment under way began before a restart */
+	uint64_t took
+		[SETTLE]; /* ages at which the first segments were within the threshold, UINT64_MAX: never */
+	/* balanced columns: spread over its start, summed over segments */
+	double spread[MW_TALLY_GRID];
+	uint64_t n_spread[MW_TALLY_GRID];
+};
+
+uint32_t mw_probe_columns(const struct mw_protocol *p, uint32_t one_hot_max)
+{
+	struct mw_uses u;
+	if (mw_uses_init(&u, p, NULL))
+		return 0;
+	uint32_t cols = u.n_push <= one_hot_max ? u.n_push : MW_PROBE_COLUMNS;
+	mw_uses_fini(&u);
+	return cols;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------------- */
+
+static void make_grid(struct mw_probe *s)
+{
+	double reach = s->one_hot || s->use.kind != MW_TALLY_GRAM ? REACH : REACH_TAIL;
+	mw_tally_grid(s->tally, 1, (uint64_t)fmax(4, ceil(reach * s->guess)));
+	memset(s->spread, 0, sizeof(s->spread));
+	memset(s->n_spread, 0, sizeof(s->n_spread));
+	s->segments = 0;
+}
+
+static int allocate(struct mw_probe *s, struct mw_err *err)
+{
+	size_t cells = (size_t)s->rows * s->cols, patterns = (size_t)s->use.n_push * s->cols;
+	s->pattern = mw_alloc_array(patterns, sizeof(float), "probe columns", err);
+	s->push_at = mw_alloc_array(s->rows, sizeof(*s->push_at), "probe columns", err);
+	s->base = mw_alloc_array(2 * (size_t)s->cols + s->use.n_push, sizeof(double), "probe columns", err);
+	s->snap =
+		mw_alloc_array(MW_PROBE_SNAPSHOTS * cells, sizeof(float), "snapshots of probe columns", err);
+	s->when = mw_alloc_array(MW_PROBE_SNAPSHOTS, sizeof(double), "snapshots of probe columns", err);
+	s->e = mw_alloc_array(cells, sizeof(double), "probe columns", err);
+	if (!s->pattern || !s->push_at || !s->base || !s->snap || !s->when || !s->e)
+		return err->code;
+	s->mass = s->base + s->cols;
+	s->origin = s->mass + s->cols;
+	for (uint32_t i = 0; i < s->rows; i++)
+		s->push_at[i] = MW_NO_ROW;
+	for (uint32_t i = 0; i < s->use.n_push; i++)
+		s->push_at[s->use.push[i]] = i;
+	return 0;
+}
+
+int mw_probe_new(const struct mw_protocol *p, bool fixed, uint32_t one_hot_max, double guess, uint64_t seed,
+	struct mw_probe **out, struct mw_err *err)
+{
+	struct mw_probe *s = mw_alloc(sizeof(*s), "probe columns", err);
+	*out = s;
+	if (!s)
+		return err->code;
+	s->p = p;
+	s->fixed = fixed;
+	s->rows = p->rows;
+	s->guess = guess >= 1 ? guess : 1;
+	mw_rng_init(&s->rng, seed, 0x9e0b);
+	MW_TRY(mw_uses_init(&s->use, p, err));
+	s->one_hot = s->use.n_push <= one_hot_max;
+	s->cols = s->one_hot ? s->use.n_push : MW_PROBE_COLUMNS;
+	/* balanced columns use the tally's grid and thresholds only */
+	struct mw_tally_config c = { .kind = s->one_hot ? s->use.kind : MW_TALLY_SQUARE,
+		.rows = s->rows,
+		.cols = s->one_hot ? s->cols : 1,
+		.pi = p->pi,
+		.n_view = s->one_hot ? s->use.n_view : 1,
+		.view = s->use.view,
+		.fixed = fixed };
+	MW_TRY(mw_tally_new(&c, &s->tally, err));
+	MW_TRY(allocate(s, err));
+	make_grid(s);
+	return 0;
+}
+
+void mw_probe_free(struct mw_probe *s)
+{
+	if (!s)
+		return;
+	mw_uses_fini(&s->use);
+	mw_tally_free(s->tally);
+	mw_free(s->pattern);
+	mw_free(s->push_at);
+	mw_free(s->base);
+	mw_free(s->snap);
+	mw_free(s->when);
+	mw_free(s->e);
+	mw_free(s);
+}
+
+/* --- a segment ----------------------------------------------------------------------------------------------------- */
+
+static float sign(struct mw_probe *s)
+{
+	return mw_rng_next(&s->rng) >> 63 ? 1 : -1;
+}
+
+/* Signs over the push rows, as many of each as can be; what is left of their pi-weighted sum is taken off all. */
+static void balance(struct mw_probe *s, uint32_t c)
+{
+	uint32_t n = s->use.n_push;
+	float *x = s->pattern + c;
+	double sum = 0, weight = 0;
+	float first = sign(s);
+	for (uint32_t i = 0; i < n; i++)
+		x[(size_t)i * s->cols] = i % 2 ? -first : first;
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t j = (uint32_t)mw_rng_below(&s->rng, i);
+		float t = x[(size_t)(i - 1) * s->cols];
+		x[(size_t)(i - 1) * s->cols] = x[(size_t)j * s->cols];
+		x[(size_t)j * s->cols] = t;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		sum += s->p->pi[s->use.push[i]] * (double)x[(size_t)i * s->cols];
+		weight += s->p->pi[s->use.push[i]];
+	}
+	for (uint32_t i = 0; n > 1 && weight != 0 && i < n; i++)
+		x[(size_t)i * s->cols] -= (float)(sum / weight);
+}
+
+void mw_probe_begin(struct mw_probe *s, const float *x)
+{
+	memset(s->pattern, 0, (size_t)s->use.n_push * s->cols * sizeof(float));
+	memset(s->base, 0, 2 * s->cols * sizeof(double));
+	for (uint32_t c = 0; c < s->cols; c++) {
+		if (s->one_hot)
+			s->pattern[(size_t)c * s->cols + c] = sign(s);
+		else
+			balance(s, c);
+		for (uint32_t i = 0; i < s->rows; i++)
+			s->base[c] += s->p->pi[i] * (double)x[(size_t)i * s->cols + c];
+		for (uint32_t i = 0; i < s->use.n_push; i++)
+			s->mass[c] += s->p->pi[s->use.push[i]] * (double)s->pattern[(size_t)i * s->cols + c];
+	}
+	for (uint32_t i = 0; i < s->use.n_push; i++)
+		s->origin[i] = NAN;
+	s->n_snaps = 0;
+	s->spoiled = false;
+}
+
+const float *mw_probe_pattern(const struct mw_probe *s, uint32_t row)
+{
+	uint32_t i = s->push_at[row];
+	return i == MW_NO_ROW ? NULL : s->pattern + (size_t)i * s->cols;
+}
+
+void mw_probe_injected(struct mw_probe *s, uint32_t row, double t)
+{
+	s->origin[s->push_at[row]] = t;
+}
+
+uint32_t mw_probe_ages(const struct mw_probe *s, const uint64_t **age)
+{
+	return mw_tally_ages(s->tally, age);
+}
+
+uint64_t mw_probe_period(struct mw_probe *s)
+{
+	const uint64_t *age;
+	uint32_t n = mw_tally_ages(s->tally, &age);
+	uint64_t period = (uint64_t)ceil(PERIOD * s->guess);
+	period = period > age[n - 1] ? period : age[n - 1] + 1;
+	/* random, so that no start time of a periodic sequence is left out */
+	return period + mw_rng_below(&s->rng, (uint64_t)ceil(s->guess) + s->p->workers);
+}
+
+void mw_probe_snapshot(struct mw_probe *s, double t, const float *x)
+{
+	size_t cells = (size_t)s->rows * s->cols;
+	if (s->n_snaps == MW_PROBE_SNAPSHOTS)
+		return;
+	s->when[s->n_snaps] = t;
+	memcpy(s->snap + s->n_snaps++ * cells, x, cells * sizeof(*x));
+}
+
+/* The snapshot nearest to native step t; false: none within the tolerance. */
+static bool nearest(const struct mw_probe *s, double t, double tolerance, const float **x)
+{
+	double best = INFINITY;
+	for (uint32_t i = 0; i < s->n_snaps; i++)
+		if (fabs(s->when[i] - t) < best) {
+			best = fabs(s->when[i] - t);
+			*x = s->snap + (size_t)i * s->rows * s->cols;
+		}
+	return best <= tolerance;
+}
+
+/* Injections do not happen at one moment: every one-hot column has an age of its own, others that of their mean. */
+static double origin(const struct mw_probe *s, uint32_t c)
+{
+	double sum = 0;
+	if (s->one_hot)
+		return s->origin[c];
+	for (uint32_t i = 0; i < s->use.n_push; i++)
+		sum += s->origin[i];
+	return sum / s->use.n_push;
+}
+
+static double average(const struct mw_probe *s, const float *x, uint32_t c)
+{
+	double y = 0;
+	for (uint32_t i = 0; i < s->rows; i++)
+		y += s->p->pi[i] * (double)x[(size_t)i * s->cols + c];
+	return y;
+}
+
+/* E at this age, by columns. */
+static bool assemble(struct mw_probe *s, uint64_t age, double tolerance)
+{
+	for (uint32_t c = 0; c < s->cols; c++) {
+		const float *x = NULL;
+		double at = origin(s, c), y = s->base[c] + s->mass[c], scale = 1;
+		if (!isfinite(at) || !nearest(s, at + (double)age, tolerance, &x))
+			return false;
+		/* Where updates can be lost the average moves; with signs (changes not yet merged) it can't be read at one moment. */
+		if (!s->p->signed_plan)
+			y = average(s, x, c);
+		if (s->one_hot)
+			scale = (double)s->pattern[(size_t)c * s->cols + c];
+		for (uint32_t i = 0; i < s->rows; i++)
+			s->e[(size_t)i * s->cols + c] = ((double)x[(size_t)i * s->cols + c] - y) / scale;
+	}
+	return true;
+}
+
+/* Mean square over view rows and columns, over what it was right after the injection. */
+static double spread(const struct mw_probe *s)
+{
+	double now = 0, first = 0;
+	for (uint32_t v = 0; v < s->use.n_view; v++)
+		for (uint32_t c = 0; c < s->cols; c++) {
+			const float *x = mw_probe_pattern(s, s->use.view[v]);
+			double e = s->e[(size_t)s->use.view[v] * s->cols + c],
+			       e0 = (x ? (double)x[c] : 0) - s->mass[c];
+			now += e * e;
+			first += e0 * e0;
+		}
+	return now / first;
+}
+
+static double tolerance(const struct mw_probe *s)
+{
+	const uint64_t *age;
+	mw_tally_ages(s->tally, &age);
+	return fmax((double)(age[1] - age[0]) / 2, 0.05 * s->guess);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/*
+ * After the first segments the guess may be seen to be wrong: start again with a better one. What one segment takes by
+ * itself is quenched, up to three times the annealed value where exchanges are random, so only a large misfit counts.
+ */
+static bool adapt(struct mw_probe *s, uint64_t age)
+{
+	if (s->settled >= SETTLE)
+		return false;
+	s->took[s->settled++] = age;
+	qsort(s->took, s->settled, sizeof(*s->took), by_size);
+	double middle = (double)s->took[s->settled / 2], most = s->fixed ? 1.3 : 2.6;
+	bool never = s->settled >= 3 && s->took[0] == UINT64_MAX, done = s->settled == SETTLE;
+	if (never || (done && s->took[s->settled / 2] == UINT64_MAX))
+		s->guess *= 2;
+	else if (s->one_hot && done &&
+		 (middle > most * s->guess || (middle < 0.4 * s->guess && s->guess > 4)))
+		s->guess = fmax(middle, 1);
+	else
+		return false;
+	s->settled = 0;
+	make_grid(s);
+	return true;
+}
+
+bool mw_probe_end(struct mw_probe *s)
+{
+	const uint64_t *age;
+	uint32_t n = mw_tally_ages(s->tally, &age), within = n;
+	uint32_t seen = 0;
+	if (s->spoiled)
+		return false;
+	for (uint32_t g = 0; g < n; g++)
+		if (assemble(s, age[g], tolerance(s))) {
+			seen++;
+			if (within == n && (s->one_hot ? mw_tally_within(s->tally, s->e) : spread(s) <= 0.25))
+				within = g;
+		}
+	if (2 * seen < n) {
+		s->dropped++;
+		return false;
+	}
+	if (adapt(s, within < n ? age[within] : UINT64_MAX))
+		return true;
+	for (uint32_t g = 0; g < n; g++) {
+		if (!assemble(s, age[g], tolerance(s)))
+			continue;
+		if (s->one_hot)
+			mw_tally_add(s->tally, MW_TALLY_NEIGHBOURS * s->segments, g,
+				s->e); /* segments are independent: a batch each in turn */
+		s->spread[g] += spread(s);
+		s->n_spread[g]++;
+	}
+	s->segments++;
+	if (s->one_hot && mw_tally_adjust(s->tally))
+		s->segments = 0;
+	return true;
+}
+
+void mw_probe_restart(struct mw_probe *s)
+{
+	s->settled = s->dropped = 0;
+	s->spoiled = true;
+	make_grid(s);
+}
+
+uint64_t mw_probe_segments(const struct mw_probe *s)
+{
+	return s->segments;
+}
+
+/* --- values -------------------------------------------------------------------------------------------------------- */
+
+static void unknown(struct mw_estimate *out, const char *why)
+{
+	out->identified = false;
+	out->value = out->error = NAN;
+	snprintf(out->reason, sizeof(out->reason), "%s", why);
+}
+
+/* Least squares of ln F on age where F is in (TAIL_FLOOR, top): t_inf and its error. */
+static void fit_tail(const struct mw_probe *s, double top, struct mw_estimate *out)
+{
+	const uint64_t *age;
+	uint32_t n = mw_tally_ages(s->tally, &age), m = 0;
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+	for (uint32_t g = 0; g < n; g++) {
+		double f = s->spread[g] / (double)s->n_spread[g], l = log(f), a = (double)age[g];
+		if (!s->n_spread[g] || !(f < top && f > TAIL_FLOOR))
+			continue;
+		m++;
+		x += a;
+		y += l;
+		xx += a * a;
+		xy += a * l;
+		yy += l * l;
+	}
+	if (m < 4) {
+		unknown(out, "the tail has fewer than 4 points: longer segments are needed");
+		return;
+	}
+	double sxx = xx - x * x / m, slope = (xy - x * y / m) / sxx,
+	       left = yy - y * y / m - slope * slope * sxx;
+	if (!(slope < 0)) {
+		unknown(out, "the tail does not fall");
+		return;
+	}
+	out->value = M_LN2 / (-slope / 2);
+	out->error = out->value * sqrt(fmax(left, 0) / (m - 2) / sxx) / -slope;
+	out->identified = true;
+}
+
+static void cross_spread(const struct mw_probe *s, struct mw_estimate *out)
+{
+	const uint64_t *age;
+	uint32_t n = mw_tally_ages(s->tally, &age);
+	for (uint32_t g = 0; g < n; g++) {
+		double f = s->spread[g] / (double)s->n_spread[g];
+		if (!s->n_spread[g] || f > 0.25)
+			continue;
+		out->value = (double)age[g];
+		out->error = (double)age[0] / 2 + out->value / sqrt((double)s->segments * s->use.n_view);
+		out->identified = true;
+		return;
+	}
+	unknown(out, "not mixed within a segment");
+}
+
+void mw_probe_estimate(struct mw_probe *s, struct mw_estimate *out)
+{
+	*out = (struct mw_estimate){ .quenched = NAN };
+	if (s->one_hot) {
+		mw_tally_estimate(s->tally, out);
+	} else {
+		*out = (struct mw_estimate){ .value = NAN,
+			.error = NAN,
+			.pooled = NAN,
+			.split = NAN,
+			.tv = NAN,
+			.sup = NAN,
+			.quenched = NAN,
+			.n = s->segments,
+			.target = s->use.kind == MW_TALLY_GRAM ? MW_TARGET_INF : MW_TARGET_ANN };
+		if (s->segments < FEWEST_BALANCED)
+			unknown(out, "fewer than 8 segments: run longer");
+		else if (s->use.kind == MW_TALLY_GRAM)
+			fit_tail(s, 0.5 / s->rows, out);
+		else
+			cross_spread(s, out);
+	}
+	if (!out->identified && s->dropped > s->segments)
+		snprintf(out->reason, sizeof(out->reason),
+			"%llu segments had too few snapshots: the run is too fast for the sampler",
+			(unsigned long long)s->dropped);
+}

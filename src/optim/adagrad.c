@@ -1,0 +1,65 @@
+/*
+ * adagrad.c: Adagrad (Duchi, Hazan, Singer 2011): v = v + g^2, delta = -rate g / (sqrt(v) + eps), as
+ * torch.optim.Adagrad of PyTorch 1.13.
+ */
+#include <math.h>
+
+#include "base/mem.h"
+#include "optim/optim_make.h"
+
+struct adagrad_options {
+	double eps;
+};
+
+static const struct mw_option options[] = {
+	{ "eps", MW_OPT_FLOAT, offsetof(struct adagrad_options, eps), "1e-10", 1e-30, 1e3, NULL, "E",
+		"Added to the root of the second moment." },
+	{ 0 },
+};
+
+struct adagrad {
+	float eps, rate;
+};
+
+static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
+{
+	const struct adagrad_options *p = options_;
+	struct adagrad *a = mw_alloc(sizeof(*a), "adagrad", err);
+	if (!a)
+		return MW_ERESOURCE;
+	*a = (struct adagrad){ (float)p->eps, 0 };
+	o->priv = a;
+	o->fields = 1;
+	return 0;
+}
+
+static struct adagrad prepare(const struct adagrad *a, const struct mw_step *s)
+{
+	struct adagrad c = *a;
+	c.rate = s->rate;
+	return c;
+}
+
+static inline void step(const void *coef, float *restrict v, float *restrict none1, float *restrict none2,
+	const float *x, const float *g, float *delta, size_t n)
+{
+	struct adagrad c = *(const struct adagrad *)coef;
+	(void)none1, (void)none2, (void)x;
+	MW_EACH_PARAMETER
+	for (size_t i = 0; i < n; i++) {
+		v[i] = v[i] + g[i] * g[i];
+		delta[i] = -c.rate * g[i] / (sqrtf(v[i]) + c.eps);
+	}
+}
+
+MW_OPTIM_FUNCTIONS(struct adagrad, prepare, step, 1)
+
+const struct mw_optim_ops mw_optim_adagrad = {
+	.name = "adagrad",
+	.summary = "Adagrad: gradients over the root of the sum of their squares",
+	.options = options,
+	.option_size = sizeof(struct adagrad_options),
+	.setup = setup,
+	.dense = dense,
+	.sparse = sparse,
+};

@@ -1,0 +1,33 @@
+/*
+ * burst.h: the fused update path: an uninterrupted run of steps of plain SGD on a one-output linear model over CSR rows,
+ * batch 1, on one replica. Compiled for each instruction set; bit for bit what the phases of worker.c do step by step.
+ */
+#ifndef MW_RUN_BURST_H
+#define MW_RUN_BURST_H
+
+#include "data/dataset.h"
+#include "model/model.h"
+
+/* How many rows ahead a row's indices and values are asked for: about 300 elements, two DRAM latencies of work. */
+#define MW_BURST_AHEAD 4
+
+struct mw_burst {
+	const struct mw_dataset *data;
+	const struct mw_linear *linear;
+	float *x; /* the replica that is viewed and pushed to; racy (shared.h) */
+	const uint64_t
+		*row; /* the rows of the burst; row[n .. ahead) are the next ones, to be fetched in advance */
+	uint32_t n, ahead;
+	float scale;     /* -rate * push weight: the delta is scale * dloss/dz * example */
+	uint32_t *tally; /* NULL, or the row's count of pushes (--tally) */
+	bool atomic;     /* adds by compare-and-swap */
+	/* Sync: the worker's own counters (struct mw_counters), stored after every push, relaxed. */
+	uint64_t *pushes, *examples, *steps;
+};
+
+void mw_burst_run(const struct mw_burst *b);
+
+typedef void mw_burst_fn(const struct mw_burst *b);
+extern mw_burst_fn mw_burst_portable, mw_burst_avx2, mw_burst_avx512;
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * control.h: estimators of the mixing time in a run (--estimate). In sim they are told of every push and exchange and look
+ * at the replicas between two of them. In the threads engine workers record their events (trace) while a thread of its
+ * own, the sampler, has probe columns injected and takes snapshots. Without --estimate there is no struct mw_control.
+ */
+#ifndef MW_RUN_CONTROL_H
+#define MW_RUN_CONTROL_H
+
+#include "mixing/passive.h"
+#include "mixing/probe.h"
+#include "mixing/trace.h"
+#include "run/run.h"
+
+/* Blocks of coordinates (--mix-fraction) that are estimated; the others mix alike. */
+enum { MW_CONTROL_BLOCKS = 8 };
+
+enum mw_segment_state { MW_SEGMENT_NONE, MW_SEGMENT_INJECTING, MW_SEGMENT_OPEN };
+
+struct mw_control {
+	struct mw_run *run;
+	/* For the progress line; 0: none yet. Sync: written by who looks at the probes, or between segments; relaxed. */
+	float live;
+	bool fixed;         /* nothing of the order of events is random */
+	bool running;       /* between begin and end: what is flushed afterwards is no step */
+	bool pending;       /* a push whose exchange, if any, is still to come */
+	uint64_t step;      /* native steps seen (sim, recorded events) */
+	uint64_t ambiguous; /* recorded events that overlap in time with the one before */
+	uint32_t blocks;
+	struct mw_products *products[MW_CONTROL_BLOCKS];
+	struct mw_probe *probe[MW_CONTROL_BLOCKS];
+	struct mw_passive *passive;
+
+	/* probe segments: all blocks share their beginning */
+	enum mw_segment_state state;
+	uint32_t cols; /* probe columns a block */
+	double origin, next, last_snapshot;
+	uint32_t at[MW_CONTROL_BLOCKS]; /* sim: the next age of each block */
+	float *columns;                 /* rows x cols */
+	float *pattern; /* rows x (blocks x cols): what is injected. Sync: written before `request` moves on, read after */
+	/*
+	 * Per row: the worker that injects, MW_NO_ROW: none; per worker: does it inject before it pushes, or before it views?
+	 * Both are drawn for every segment, so that ages do not always begin with a row that has just been exchanged, or just
+	 * will be. Sync: as pattern.
+	 */
+	uint32_t *injector;
+	uint8_t *late;
+	double *injected; /* per row: native step. Sync: written by the injector before its `done`, read after */
+	/* Sync: number of the last injection asked for; release by the sampler, acquire by workers. */
+	uint64_t request MW_LINE_ALIGNED;
+	/* Sync: per worker, a line each: the last one that it has done; release, acquire by the sampler. */
+	struct mw_done {
+		uint64_t request;
+	} MW_LINE_ALIGNED *done;
+
+	/* passive */
+	uint64_t passive_next, passive_last, passive_first, passive_n, passive_late;
+	uint32_t coords;
+	float *coordinates; /* rows x coords */
+
+	/* --timeline: one value for each stretch between two evaluations */
+	struct mw_windows *windows; /* NULL: the schedule does not change */
+	uint64_t *counted;          /* delays of earlier stretches, by bucket */
+
+	/* threads engine */
+	struct mw_sampler *sampler;
+	uint64_t *mixes; /* per worker, when the segment began */
+};
+
+/* After everything else of the run has been made. */
+int mw_control_new(struct mw_run *run, struct mw_err *err);
+void mw_control_free(struct mw_control *c);
+/* Probe columns that every replica needs, over all blocks. */
+uint32_t mw_control_columns(const struct mw_run *run);
+/* Do workers of the threads engine record events for an estimator? */
+bool mw_control_records(const struct mw_run *run);
+
+/* Around a segment, while workers rest. */
+int mw_control_begin(struct mw_run *run, struct mw_err *err);
+void mw_control_end(struct mw_run *run);
+
+/* sim: a push was done; an exchange was done; a round has ended, with the k-th exchange or without one. */
+void mw_control_push(struct mw_control *c);
+void mw_control_mix(struct mw_control *c, uint32_t slot, uint32_t choice, uint32_t block, double gamma);
+void mw_control_round(struct mw_control *c, bool mixed, uint64_t k, double gamma);
+
+/* threads, before a worker's own step or (late) before its push: do what the sampler asked for. */
+void mw_control_inject(struct mw_worker *w);
+static inline bool mw_control_asks(const struct mw_control *c, uint32_t worker, bool late)
+{
+	return c->cols && __atomic_load_n(&c->request, __ATOMIC_ACQUIRE) != c->done[worker].request &&
+	       c->late[worker] == late;
+}
+/* The exchange of the probe columns, right after that of the parameters. */
+static inline void mw_control_exchange(struct mw_run *run, struct mw_bench *bench, uint32_t slot,
+	uint32_t choice, uint32_t block, double gamma)
+{
+	size_t cols = run->probe_columns;
+	if (cols && block < MW_CONTROL_BLOCKS)
+		mw_exec_plan(&run->executor, &bench->exec, slot, choice, gamma,
+			run->replicas.extra_at + block * cols, cols, NULL, 0,
+			run->exclusive || run->protocol->clock == MW_CLOCK_ROUND);
+}
+
+/* One look at native step t: begins and ends probe segments, takes what is due. */
+void mw_control_look(struct mw_control *c, double t, bool exact);
+
+/*
+ * After an evaluation and its line of metrics: where the schedule changes during the run (--timeline), keep the value of
+ * the stretch that has ended, with the decrease of the loss in it, and begin anew.
+ */
+void mw_control_window(struct mw_run *run);
+
+/* {trace, probe, passive} into run->t_mix; the same as a new object for a line of metrics; lines for people. */
+void mw_control_report(struct mw_run *run);
+json_t *mw_control_json(struct mw_run *run);
+void mw_control_print(struct mw_run *run);
+
+#endif

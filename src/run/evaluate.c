@@ -1,0 +1,140 @@
+/*
+ * evaluate.c: loss, accuracy, consensus distance and gradient norm of the virtual average pi^T X, while workers rest.
+ * Work is cut into the same parts whatever the number of threads, and the parts are added up in order, so that a value
+ * does not depend on who computed it.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/run.h"
+
+#define EVAL_BATCH 256
+
+struct scoring {
+	const struct mw_dataset *data;
+	const struct mw_rows *rows; /* NULL: all */
+	uint64_t n;
+	struct mw_score part[MW_EVAL_PARTS];
+};
+
+static void average_part(struct mw_run *run, struct mw_bench *bench, uint32_t part, void *arg)
+{
+	size_t dim = run->replicas.dim, from = dim * part / MW_EVAL_PARTS,
+	       to = dim * (part + 1) / MW_EVAL_PARTS;
+	double *spread = arg;
+	(void)bench;
+	if (run->protocol->versioned) {
+		uint32_t held = mw_leash_acquire(&run->leash);
+		memcpy(run->average + from, mw_leash_x(&run->leash, held) + from,
+			(to - from) * sizeof(float));
+		mw_leash_release(&run->leash, held);
+		spread[part] = 0;
+		return;
+	}
+	mw_replicas_average(&run->replicas, run->protocol->pi, from, to, run->average);
+	spread[part] = mw_replicas_spread(&run->replicas, run->protocol, run->average, from, to);
+}
+
+static uint64_t row_at(const struct scoring *s, uint64_t i)
+{
+	return s->rows ? mw_rows_at(s->rows, i) : i;
+}
+
+static void score_part(struct mw_run *run, struct mw_bench *bench, uint32_t part, void *arg)
+{
+	struct scoring *s = arg;
+	uint64_t row[EVAL_BATCH];
+	uint64_t i = s->n * part / MW_EVAL_PARTS, end = s->n * (part + 1) / MW_EVAL_PARTS;
+	s->part[part] = (struct mw_score){ 0 };
+	while (i < end) {
+		struct mw_batch b = { s->data, row, 0 };
+		while (b.n < EVAL_BATCH && i < end)
+			row[b.n++] = row_at(s, i++);
+		run->model->ops->score(run->model, bench->work, &b, run->average, &s->part[part]);
+	}
+}
+
+static void score(struct mw_run *run, struct scoring *s, double *loss, double *accuracy)
+{
+	struct mw_score sum = { 0 };
+	*loss = *accuracy = NAN;
+	if (!s->n)
+		return;
+	run->ops->parts(run, score_part, s);
+	for (uint32_t p = 0; p < MW_EVAL_PARTS; p++) {
+		sum.loss += s->part[p].loss;
+		sum.correct += s->part[p].correct;
+		sum.n += s->part[p].n;
+	}
+	*loss = sum.loss / (double)sum.n;
+	if (run->model->ops->penalty)
+		*loss += run->model->ops->penalty(run->model, run->average);
+	if (run->model->ops->classifies)
+		*accuracy = (double)sum.correct / (double)sum.n;
+}
+
+/* Norm of the gradient of the whole objective: one pass on one thread, the sum in double. */
+static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw_err *err)
+{
+	const struct mw_model *m = run->model;
+	struct mw_bench *bench = &run->bench[0];
+	uint64_t row[EVAL_BATCH];
+	double *sum = mw_alloc_array(m->dim, sizeof(*sum), "the full gradient", err), square = 0;
+	if (!sum)
+		return err->code;
+	for (uint64_t i = 0; i < n;) {
+		struct mw_batch b = { run->train, row, 0 };
+		while (b.n < EVAL_BATCH && i < n)
+			row[b.n++] = mw_rows_at(&run->rows, i++);
+		double share = (double)b.n / (double)n;
+		if (m->sparse) {
+			const uint32_t *group;
+			size_t k = m->ops->touch(m, bench->work, &b, &group);
+			for (size_t g = 0; g < k * m->width; g++)
+				bench->x[g] =
+					run->average[(size_t)group[g / m->width] * m->width + g % m->width];
+			m->ops->grad(m, bench->work, &b, bench->x, bench->g);
+			for (size_t g = 0; g < k * m->width; g++)
+				sum[(size_t)group[g / m->width] * m->width + g % m->width] +=
+					share * (double)bench->g[g];
+		} else {
+			m->ops->grad(m, bench->work, &b, run->average, bench->g);
+			for (size_t g = 0; g < m->dim; g++)
+				sum[g] += share * (double)bench->g[g];
+		}
+	}
+	for (size_t g = 0; g < m->dim; g++)
+		square += sum[g] * sum[g];
+	mw_free(sum);
+	*norm = sqrt(square);
+	return 0;
+}
+
+int mw_evaluate(struct mw_run *run, struct mw_evaluation *e, struct mw_err *err)
+{
+	double spread[MW_EVAL_PARTS], total = 0;
+	uint64_t rows = run->rows.n, limit = (uint64_t)run->opt->eval_rows;
+	struct scoring s = {
+		.data = run->train, .rows = &run->rows, .n = limit && limit < rows ? limit : rows
+	};
+
+	*e = (struct mw_evaluation){ .seconds = run->train_s, .grad_norm = NAN };
+	for (uint32_t w = 0; w < run->n_workers; w++) {
+		e->steps += run->counters[w].steps;
+		e->examples += run->counters[w].examples;
+	}
+	e->epoch = (double)e->examples / (double)run->rows.n;
+	run->ops->parts(run, average_part, spread);
+	for (uint32_t p = 0; p < MW_EVAL_PARTS; p++)
+		total += spread[p];
+	e->consensus = sqrt(total / run->n_workers);
+	score(run, &s, &e->train_loss, &e->train_accuracy);
+	struct scoring val = { .data = run->train, .rows = &run->val, .n = run->val.n };
+	score(run, &val, &e->val_loss, &e->val_accuracy);
+	struct scoring test = { .data = run->test, .n = run->test ? run->test->rows : 0 };
+	score(run, &test, &e->test_loss, &e->test_accuracy);
+	if (run->opt->grad_norm)
+		MW_TRY(gradient_norm(run, s.n, &e->grad_norm, err));
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* hist.c: see hist.h. */
+#include "run/hist.h"
+
+static uint32_t bucket_of(uint64_t v)
+{
+	if (v < MW_HIST_EXACT)
+		return (uint32_t)v;
+	unsigned octave = 63u - (unsigned)__builtin_clzll(v); /* >= 10 */
+	return MW_HIST_EXACT + (octave - 10) * MW_HIST_SUB +
+	       (uint32_t)((v >> (octave - 6)) & (MW_HIST_SUB - 1));
+}
+
+uint64_t mw_hist_value(uint32_t bucket)
+{
+	if (bucket < MW_HIST_EXACT)
+		return bucket;
+	uint32_t k = bucket - MW_HIST_EXACT, octave = 10 + k / MW_HIST_SUB;
+	return (1ULL << octave) + ((uint64_t)(k % MW_HIST_SUB) << (octave - 6));
+}
+
+void mw_hist_add(struct mw_hist *h, uint64_t value)
+{
+	h->count[bucket_of(value)]++;
+	h->n++;
+	h->sum += (double)value;
+	h->sum2 += (double)value * (double)value;
+	if (value > h->max)
+		h->max = value;
+}
+
+void mw_hist_merge(struct mw_hist *into, const struct mw_hist *from)
+{
+	for (uint32_t i = 0; i < MW_HIST_BUCKETS; i++)
+		into->count[i] += from->count[i];
+	into->n += from->n;
+	into->sum += from->sum;
+	into->sum2 += from->sum2;
+	if (from->max > into->max)
+		into->max = from->max;
+}
+
+uint64_t mw_hist_quantile(const struct mw_hist *h, double q)
+{
+	double want = q * (double)h->n;
+	uint64_t seen = 0;
+	for (uint32_t i = 0; i < MW_HIST_BUCKETS; i++) {
+		seen += h->count[i];
+		if (seen > 0 && (double)seen >= want)
+			return mw_hist_value(i);
+	}
+	return 0;
+}
+
+json_t *mw_hist_json(const struct mw_hist *h, int buckets)
+{
+	double n = h->n ? (double)h->n : 1;
+	json_t *j = json_pack("{sI sf sI sI sI sI sI sf}", "n", (json_int_t)h->n, "mean", h->sum / n, "p50",
+		(json_int_t)mw_hist_quantile(h, 0.5), "p75", (json_int_t)mw_hist_quantile(h, 0.75), "p90",
+		(json_int_t)mw_hist_quantile(h, 0.9), "p99", (json_int_t)mw_hist_quantile(h, 0.99), "max",
+		(json_int_t)h->max, "mean_square", h->sum2 / n);
+	if (!buckets)
+		return j;
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < MW_HIST_BUCKETS; i++)
+		if (h->count[i])
+			json_array_append_new(list,
+				json_pack("[II]", (json_int_t)mw_hist_value(i), (json_int_t)h->count[i]));
+	json_object_set_new(j, "buckets", list);
+	return j;
+}

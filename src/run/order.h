@@ -1,0 +1,46 @@
+/*
+ * order.h: which rows a worker draws, in which order: a pure function of (seed, epoch, worker), so no lock is shared.
+ *
+ *   block   blocks of 64 consecutive rows in random order, and the rows inside each in random order: nearly the quality
+ *           of a true shuffle at the memory speed of a scan
+ *   random  a true random permutation (random DRAM lines: several times slower on sparse data)
+ *   file    as they are in the file
+ *
+ * Every epoch the permutation is new, and worker w takes the w-th of n equal parts of it (--data-place shared), or a part
+ * of the file that stays its own (shard).
+ */
+#ifndef MW_RUN_ORDER_H
+#define MW_RUN_ORDER_H
+
+#include "base/rng.h"
+#include "data/dataset.h"
+
+enum mw_order_kind { MW_ORDER_BLOCK, MW_ORDER_RANDOM, MW_ORDER_FILE };
+#define MW_ORDER_CHOICES    "block|random|file"
+#define MW_ORDER_BLOCK_ROWS 64
+
+struct mw_order {
+	enum mw_order_kind kind;
+	bool shard;
+	uint64_t seed;
+	uint32_t worker, workers;
+	const struct mw_rows *rows;
+	uint64_t unit;            /* rows a block (1 for random and file) */
+	uint64_t begin, end;      /* this worker's positions in units, of the current epoch */
+	uint64_t epoch, position; /* next unit */
+	struct mw_perm perm;
+	uint64_t first;       /* shard: first unit of the worker's own part */
+	uint64_t block_start; /* current block: rows block_start + inside[at] for at < block_rows */
+	uint32_t at, block_rows;
+	uint8_t inside[MW_ORDER_BLOCK_ROWS];
+};
+
+/* rows is borrowed and not empty. */
+void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, const struct mw_rows *rows,
+	uint64_t seed, uint32_t worker, uint32_t workers);
+/* The next n rows (indices into the dataset); goes on into the next epoch's order by itself. */
+void mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n);
+/* Skip n draws (resume). */
+void mw_order_skip(struct mw_order *o, uint64_t n);
+
+#endif

@@ -1,0 +1,16 @@
+/* progress.h: the one line that a terminal shows while a run goes on. */
+#ifndef MW_RUN_PROGRESS_H
+#define MW_RUN_PROGRESS_H
+
+#include "run/run.h"
+
+/* Redraw, at most five times a second, if messages go to a terminal. Called by the controller alone. */
+void mw_progress_draw(struct mw_run *run);
+/* Take the line away, so that something else can be printed. */
+void mw_progress_clear(struct mw_run *run);
+/* "1m03s", "2h05m" */
+void mw_format_duration(double seconds, char *out, size_t size);
+/* "12.3M", "456k" */
+void mw_format_count(double value, char *out, size_t size);
+
+#endif

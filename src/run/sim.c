@@ -1,0 +1,508 @@
+/*
+ * sim.c: the sim engine. Virtual workers go through the same phases as real ones, in virtual time, one event after the
+ * other: bit for bit reproducible for a seed, whatever --threads. Real threads only compute gradients whose views have
+ * been taken already; nothing depends on when they finish.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "run/control.h"
+#include "run/progress.h"
+#include "run/worker.h"
+
+/* A worker's next event: the end of its gradient (finish) or of its exchange (begin). */
+struct event {
+	double time;
+	uint32_t worker;
+	bool finish;
+	uint32_t hint
+		[2]; /* where the rows begin that it will read, in units of HINT elements: see fetch_event */
+};
+#define HINT 16
+/* How many events ahead data are asked for: with 1,024 workers on sparse rows an event takes about one DRAM latency. */
+#define NEAR 4
+
+enum task_state { TASK_NONE, TASK_QUEUED, TASK_RUNNING };
+
+struct mw_sim {
+	struct event *heap; /* by (time, worker) */
+	uint32_t n_heap;
+	struct event near
+		[NEAR]; /* the next events, in order, none after the heap's first: their data are on the way */
+	uint32_t n_near;
+	uint8_t *parked; /* behind the SSP gate, or at its quota of this segment */
+	uint32_t n_parked;
+	bool opened; /* turns: the first steps have begun */
+
+	/* The pool: threads 1.. of --threads; the caller is thread 0. Everything below: Sync: under lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t work, done;
+	pthread_t *thread;
+	uint32_t n_threads;
+	uint32_t *queue; /* ring of workers with a gradient to compute */
+	uint32_t head, tail;
+	uint8_t *task; /* enum task_state per worker */
+	bool quit;
+	mw_part_fn *fn;
+	void *fn_arg;
+	uint32_t next_part, parts_running;
+};
+
+/* --- pool -------------------------------------------------------------------------------------------------------- */
+
+static bool pool_step(struct mw_run *run, struct mw_sim *s, struct mw_bench *bench)
+{
+	if (s->fn && s->next_part < MW_EVAL_PARTS) {
+		uint32_t part = s->next_part++;
+		s->parts_running++;
+		pthread_mutex_unlock(&s->lock);
+		s->fn(run, bench, part, s->fn_arg);
+		pthread_mutex_lock(&s->lock);
+		s->parts_running--;
+		pthread_cond_broadcast(&s->done);
+		return true;
+	}
+	while (s->head != s->tail) {
+		uint32_t w = s->queue[s->head++ % run->n_workers];
+		if (s->task[w] != TASK_QUEUED)
+			continue; /* the caller was faster */
+		s->task[w] = TASK_RUNNING;
+		pthread_mutex_unlock(&s->lock);
+		mw_step_gradient(run->worker[w], bench, run->worker[w]->x);
+		pthread_mutex_lock(&s->lock);
+		s->task[w] = TASK_NONE;
+		pthread_cond_broadcast(&s->done);
+		return true;
+	}
+	return false;
+}
+
+struct pool_arg {
+	struct mw_run *run;
+	uint32_t bench;
+};
+
+static void *pool_main(void *p)
+{
+	struct pool_arg arg = *(struct pool_arg *)p;
+	struct mw_sim *s = arg.run->engine;
+	free(p);
+	pthread_mutex_lock(&s->lock);
+	while (!s->quit)
+		if (!pool_step(arg.run, s, &arg.run->bench[arg.bench]))
+			pthread_cond_wait(&s->work, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void begin(struct mw_run *run, struct mw_worker *w)
+{
+	struct mw_sim *s = run->engine;
+	w->begun = true;
+	if (!s->n_threads) {
+		mw_step_begin(w, &run->bench[0], true);
+		return;
+	}
+	mw_step_view(w, &run->bench[0], true, w->x);
+	pthread_mutex_lock(&s->lock);
+	s->task[w->id] = TASK_QUEUED;
+	s->queue[s->tail++ % run->n_workers] = w->id;
+	if (s->tail - s->head > run->n_workers) /* entries that the caller settled itself */
+		s->head = s->tail - run->n_workers;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Have w's gradient: compute it here if no thread has begun. */
+static void settle(struct mw_run *run, struct mw_worker *w)
+{
+	struct mw_sim *s = run->engine;
+	if (!s->n_threads)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (s->task[w->id] == TASK_QUEUED) {
+		s->task[w->id] = TASK_NONE;
+		pthread_mutex_unlock(&s->lock);
+		mw_step_gradient(w, &run->bench[0], w->x);
+		return;
+	}
+	while (s->task[w->id] == TASK_RUNNING)
+		pthread_cond_wait(&s->done, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void finish(struct mw_run *run, struct mw_worker *w)
+{
+	settle(run, w);
+	mw_step_finish(w, &run->bench[0]);
+	w->begun = false;
+}
+
+/* --- events ------------------------------------------------------------------------------------------------------ */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->time < b->time || (a->time == b->time && a->worker < b->worker);
+}
+
+static void heap_push(struct mw_sim *s, struct event e)
+{
+	uint32_t i = s->n_heap++;
+	for (; i > 0 && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = e;
+}
+
+static struct event heap_pop(struct mw_sim *s)
+{
+	struct event top = s->heap[0], last = s->heap[--s->n_heap];
+	uint32_t i = 0;
+	for (;;) {
+		uint32_t c = 2 * i + 1;
+		if (c >= s->n_heap)
+			break;
+		if (c + 1 < s->n_heap && before(&s->heap[c + 1], &s->heap[c]))
+			c++;
+		if (before(&last, &s->heap[c]))
+			break;
+		s->heap[i] = s->heap[c];
+		i = c;
+	}
+	if (s->n_heap)
+		s->heap[i] = last;
+	return top;
+}
+
+static uint64_t slowest_clock(const struct mw_run *run)
+{
+	uint64_t min = UINT64_MAX;
+	for (uint32_t i = 0; i < run->n_workers; i++)
+		if (run->counters[i].steps < min)
+			min = run->counters[i].steps;
+	return min;
+}
+
+static bool gate_open(const struct mw_run *run, const struct mw_worker *w, uint64_t slowest)
+{
+	return run->ssp_bound < 0 || slowest + (uint64_t)run->ssp_bound >= w->step;
+}
+
+static void park(struct mw_sim *s, uint32_t w)
+{
+	s->n_parked += !s->parked[w];
+	s->parked[w] = 1;
+}
+
+/*
+ * With very many workers nobody's data are in cache when its turn comes. So an event carries where its rows are (what it
+ * pushes, what it views next), and they are asked for while the event in front of it is performed.
+ */
+static void note_rows(const struct mw_run *run, const struct mw_worker *w, struct event *e)
+{
+	if (run->form != MW_FORM_ROW || run->batch > 1)
+		return;
+	const uint64_t *ptr = run->train->row_ptr;
+	e->hint[0] = (uint32_t)(ptr[w->pool[w->issued].row_one] / HINT);
+	e->hint[1] = w->rows_at < w->rows_have ? (uint32_t)(ptr[w->rows_buf[w->rows_at]] / HINT) : e->hint[0];
+}
+
+static void fetch_event(const struct mw_run *run, const struct event *e)
+{
+	const char *w = (const char *)run->worker[e->worker];
+	for (size_t o = 0; o < offsetof(struct mw_worker, rows_buf); o += 64)
+		__builtin_prefetch(w + o);
+	__builtin_prefetch(&run->counters[e->worker]);
+	if (run->form != MW_FORM_ROW || run->batch > 1)
+		return;
+	uint64_t lines = run->train->nnz / run->train->rows / HINT + 2;
+	for (int k = 0; k < 2; k++)
+		for (uint64_t i = 0; i < lines; i++) {
+			uint64_t o = (e->hint[k] + i) * HINT;
+			__builtin_prefetch(&run->train->col[o]);
+			__builtin_prefetch(&run->train->val[o]);
+		}
+}
+
+/* An event that comes before one of the near ones takes its place; the last of these goes back into the heap. */
+static void add_event(struct mw_sim *s, struct event e)
+{
+	uint32_t i = s->n_near;
+	if (!i || !before(&e, &s->near[i - 1])) {
+		heap_push(s, e);
+		return;
+	}
+	if (i == NEAR)
+		heap_push(s, s->near[--i]);
+	else
+		s->n_near++;
+	for (; i > 0 && before(&e, &s->near[i - 1]); i--)
+		s->near[i] = s->near[i - 1];
+	s->near[i] = e;
+}
+
+static struct event next_event(const struct mw_run *run, struct mw_sim *s)
+{
+	while (s->n_near < NEAR && s->n_heap) {
+		s->near[s->n_near] = heap_pop(s);
+		fetch_event(run, &s->near[s->n_near++]);
+	}
+	struct event first = s->near[0];
+	s->n_near--;
+	for (uint32_t i = 0; i < s->n_near; i++)
+		s->near[i] = s->near[i + 1];
+	return first;
+}
+
+/* Begin at virtual time `now`, or park behind the gate; at: when it will have finished. */
+static void try_begin(struct mw_run *run, struct mw_worker *w, double now, uint64_t slowest)
+{
+	struct mw_sim *s = run->engine;
+	if (w->step >= run->segment_end || !gate_open(run, w, slowest)) {
+		park(s, w->id);
+		return;
+	}
+	s->n_parked -= s->parked[w->id];
+	s->parked[w->id] = 0;
+	mw_step_fetch(w, &run->bench[0], slowest);
+	begin(run, w);
+	double d = mw_sched_value(run->compute_time, run->seed, w->id, w->step) +
+		   mw_sched_value(w->knobs->straggler, run->seed, w->id, w->step);
+	struct event e = { .time = now + d, .worker = w->id, .finish = true };
+	note_rows(run, w, &e);
+	add_event(s, e);
+}
+
+static void unpark(struct mw_run *run, double now)
+{
+	struct mw_sim *s = run->engine;
+	if (!s->n_parked)
+		return;
+	uint64_t slowest = run->ssp_bound < 0 ? 0 : slowest_clock(run);
+	for (uint32_t w = 0; w < run->n_workers && s->n_parked; w++)
+		if (s->parked[w])
+			try_begin(run, run->worker[w], now, slowest);
+}
+
+static bool stopping(struct mw_run *run, uint64_t event)
+{
+	if (event % 4096 == 0) {
+		if (mw_run_interrupted(run))
+			run->stop = 1;
+		mw_progress_draw(run);
+	}
+	mw_timeline_tick(run->timeline, run->virtual_s,
+		run->protocol->clock == MW_CLOCK_ROUND ? run->worker[0]->step : 0);
+	return __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
+}
+
+static void run_free(struct mw_run *run)
+{
+	struct mw_sim *s = run->engine;
+	uint64_t n = 0;
+	unpark(run, run->virtual_s);
+	while (s->n_near + s->n_heap && !stopping(run, n++)) {
+		struct event e = next_event(run, s);
+		struct mw_worker *w = run->worker[e.worker];
+		run->virtual_s = e.time;
+		if (e.finish) {
+			finish(run, w);
+			double d = mw_sched_value(run->mix_time, run->seed, w->id, w->step);
+			if (d > 0) {
+				add_event(s, (struct event){ .time = e.time + d, .worker = w->id });
+				continue;
+			}
+		}
+		try_begin(run, w, e.time, run->ssp_bound < 0 ? 0 : slowest_clock(run));
+		if (run->ssp_bound >= 0)
+			unpark(run, e.time);
+	}
+}
+
+/* At the start all views are of the same version. */
+static void begin_all(struct mw_run *run)
+{
+	struct mw_sim *s = run->engine;
+	uint64_t slowest = slowest_clock(run);
+	s->opened = true;
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		if (!run->worker[w]->begun && gate_open(run, run->worker[w], slowest)) {
+			mw_step_fetch(run->worker[w], &run->bench[0], slowest);
+			begin(run, run->worker[w]);
+		}
+}
+
+static void run_turns(struct mw_run *run)
+{
+	struct mw_sim *s = run->engine;
+	uint64_t n = 0;
+	if (!s->opened) /* once, not at every segment: what a run does must not depend on when it is evaluated */
+		begin_all(run);
+	for (; run->turn < run->segment_end && !stopping(run, n++); run->turn++) {
+		struct mw_worker *w = run->worker[mw_turn_of(run, run->turn + run->sim_skipped)];
+		if (!w->begun) { /* only behind a gate: its turn passes */
+			uint64_t slowest = run->ssp_bound < 0 ? 0 : slowest_clock(run);
+			if (!gate_open(run, w, slowest)) {
+				run->sim_skipped++;
+				run->turn--;
+				continue;
+			}
+			mw_step_fetch(w, &run->bench[0], slowest);
+			begin(run, w);
+		}
+		finish(run, w);
+		run->virtual_s += 1;
+		uint64_t slowest = run->ssp_bound < 0 ? 0 : slowest_clock(run);
+		if (gate_open(run, w, slowest)) {
+			mw_step_fetch(w, &run->bench[0], slowest);
+			begin(run, w);
+		}
+	}
+}
+
+/* Rounds: all begin, all finish, one mix. */
+static void run_rounds(struct mw_run *run)
+{
+	while (run->worker[0]->step < run->segment_end && !stopping(run, run->worker[0]->step * 64)) {
+		double longest = 0;
+		for (uint32_t w = 0; w < run->n_workers; w++) {
+			double d = mw_sched_value(run->compute_time, run->seed, w, run->worker[w]->step) +
+				   mw_sched_value(run->worker[w]->knobs->straggler, run->seed, w,
+					   run->worker[w]->step);
+			longest = d > longest ? d : longest;
+			begin(run, run->worker[w]);
+		}
+		for (uint32_t w = 0; w < run->n_workers; w++)
+			finish(run, run->worker[w]);
+		if (mw_round_due(run->worker[0])) {
+			mw_round_mix(run->worker[0], &run->bench[0], 0, run->replicas.dim);
+			longest += mw_sched_value(run->mix_time, run->seed, 0, run->worker[0]->step);
+		}
+		const struct mw_worker *first = run->worker[0];
+		bool mixed = mw_next_mix(first) == first->step;
+		for (uint32_t w = 0; w < run->n_workers; w++)
+			mw_round_end(run->worker[w], &run->bench[0]);
+		if (run->control)
+			mw_control_round(run->control, mixed, first->mixes - mixed, first->knobs->slack);
+		run->virtual_s += longest;
+	}
+}
+
+static void segment(struct mw_run *run)
+{
+	if (run->protocol->clock == MW_CLOCK_ROUND)
+		run_rounds(run);
+	else if (run->activation != MW_ACT_FREE)
+		run_turns(run);
+	else
+		run_free(run);
+}
+
+/* --- engine ------------------------------------------------------------------------------------------------------ */
+
+static int start_pool(struct mw_run *run, struct mw_sim *s, struct mw_err *err)
+{
+	uint32_t n = (uint32_t)run->opt->threads;
+	if (n > 1 && run->form == MW_FORM_DENSE && run->model->dim >= 512) {
+		for (uint32_t w = 0; w < run->n_workers; w++) {
+			run->worker[w]->x = mw_alloc_array(run->model->dim, sizeof(float), "a view", err);
+			if (!run->worker[w]->x)
+				return err->code;
+		}
+		s->queue = mw_alloc_array(run->n_workers, sizeof(*s->queue), "the task queue", err);
+		s->task = mw_alloc_array(run->n_workers, sizeof(*s->task), "the task queue", err);
+		s->thread = mw_alloc_array(n, sizeof(*s->thread), "the thread table", err);
+		if (!s->queue || !s->task || !s->thread)
+			return err->code;
+	} else {
+		n = 1; /* smaller gradients cost less than handing them over */
+	}
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		struct pool_arg *arg = malloc(sizeof(*arg));
+		if (!arg)
+			MW_FAIL(err, RESOURCE, "out of memory starting a thread");
+		*arg = (struct pool_arg){ run, i + 1 };
+		if (pthread_create(&s->thread[i], NULL, pool_main, arg)) {
+			free(arg);
+			MW_FAIL(err, RESOURCE, "no thread could be created; fewer --threads");
+		}
+		s->n_threads++;
+	}
+	return 0;
+}
+
+static int start(struct mw_run *run, struct mw_err *err)
+{
+	struct mw_sim *s = mw_alloc(sizeof(*s), "the simulator", err);
+	if (!s)
+		return err->code;
+	run->engine = s;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->work, NULL);
+	pthread_cond_init(&s->done, NULL);
+	s->heap = mw_alloc_array(run->n_workers + 1, sizeof(*s->heap), "the event queue", err);
+	s->parked = mw_alloc_array(run->n_workers, 1, "the event queue", err);
+	if (!s->heap || !s->parked)
+		return err->code;
+	for (uint32_t w = 0; w < run->n_workers; w++) {
+		MW_TRY(mw_worker_new(run, w, &run->worker[w], err));
+		park(s, w);
+	}
+	for (uint32_t i = 0; i < run->n_benches; i++)
+		MW_TRY(mw_bench_init(&run->bench[i], run, 0, err));
+	MW_TRY(start_pool(run, s, err));
+	return 0;
+}
+
+static void parts(struct mw_run *run, mw_part_fn *fn, void *arg)
+{
+	struct mw_sim *s = run->engine;
+	pthread_mutex_lock(&s->lock);
+	s->next_part = 0;
+	s->fn_arg = arg;
+	s->fn = fn;
+	pthread_cond_broadcast(&s->work);
+	while (s->next_part < MW_EVAL_PARTS)
+		pool_step(run, s, &run->bench[0]);
+	while (s->parts_running)
+		pthread_cond_wait(&s->done, &s->lock);
+	s->fn = NULL;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void flush(struct mw_run *run)
+{
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		mw_step_flush(run->worker[w], &run->bench[0]);
+}
+
+static void stop(struct mw_run *run)
+{
+	struct mw_sim *s = run->engine;
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->quit = true;
+	pthread_cond_broadcast(&s->work);
+	pthread_mutex_unlock(&s->lock);
+	for (uint32_t i = 0; i < s->n_threads; i++)
+		pthread_join(s->thread[i], NULL);
+	pthread_cond_destroy(&s->work);
+	pthread_cond_destroy(&s->done);
+	pthread_mutex_destroy(&s->lock);
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		if (run->worker[w]) {
+			mw_free(run->worker[w]->x);
+			run->worker[w]->x = NULL;
+		}
+	mw_free(s->heap);
+	mw_free(s->parked);
+	mw_free(s->queue);
+	mw_free(s->task);
+	mw_free(s->thread);
+	mw_free(s);
+	run->engine = NULL;
+}
+
+const struct mw_engine_ops mw_engine_sim = { "sim", start, segment, parts, flush, stop };

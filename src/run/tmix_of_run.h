@@ -1,0 +1,18 @@
+/* tmix_of_run.h: the exact mixing time of the protocol that a run executed, beside what was observed. */
+#ifndef MW_RUN_TMIX_OF_RUN_H
+#define MW_RUN_TMIX_OF_RUN_H
+
+#include "mixing/exact.h"
+#include "run/run.h"
+
+/*
+ * Fill run->t_mix: {exact: {value, target, unit, error, reason}, ...} for the run's protocol and knobs. A value that does
+ * not exist, or costs more than about a second, is null with the reason.
+ */
+void mw_tmix_of_run(struct mw_run *run);
+/* The exact value alone, at the cost of about `work` operations. An injected staleness that is no constant counts as 0. */
+int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result *r, struct mw_err *err);
+/* One line of it for people. */
+void mw_tmix_print(struct mw_run *run);
+
+#endif

@@ -1,0 +1,22 @@
+/* worker_impl.h: what worker.c and round.c share. */
+#ifndef MW_RUN_WORKER_IMPL_H
+#define MW_RUN_WORKER_IMPL_H
+
+#include "run/worker.h"
+
+/* A counter that its worker alone writes. */
+static inline void mw_bump(uint64_t *counter, uint64_t by)
+{
+	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
+}
+
+/* Push one delta: the optimizer first, if its state is shared; counted and observed. */
+void mw_push_delta(struct mw_worker *w, struct mw_bench *bench, struct mw_delta *d);
+/* Put the issued delta into the queue of its due step, and push what is due now. */
+void mw_delay_and_push(struct mw_worker *w, struct mw_bench *bench);
+/* The coordinates of the k-th mix of a slot: all of them unless --mix-fraction. */
+void mw_mix_range(const struct mw_run *run, uint32_t slot, uint64_t k, size_t *from, size_t *n);
+/* Remember what the view holds from now on. */
+void mw_note_mix(struct mw_worker *w);
+
+#endif

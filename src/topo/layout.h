@@ -1,0 +1,95 @@
+/*
+ * layout.h: what this process may use, and who runs where. Made by machine.c (hwloc topology cut down to the affinity
+ * mask, cgroup cpuset and CPU quota) and place.c (workers to PUs).
+ *
+ * Words: PU = hardware thread; L# = hwloc's logical index, P# = the OS's index; node = NUMA node that has memory.
+ */
+#ifndef MW_TOPO_LAYOUT_H
+#define MW_TOPO_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <jansson.h>
+
+#include "base/err.h"
+
+enum mw_bind { MW_BIND_NONE, MW_BIND_CLOSE, MW_BIND_SPREAD, MW_BIND_LIST };
+/* AUTO: what OpenMP's or Slurm's variables ask for, else PU */
+enum mw_places {
+	MW_PLACES_PU,
+	MW_PLACES_CORE,
+	MW_PLACES_L3,
+	MW_PLACES_PACKAGE,
+	MW_PLACES_NUMA,
+	MW_PLACES_AUTO
+};
+
+struct mw_layout_request {
+	const char *
+		workers; /* "auto" (one per usable core, at most the CPU quota), "cores", "pus", or a number */
+	/*
+	 * "none", "close"/"compact" (fill cores in order, hyperthreads last), "spread"/"scatter" (in turn over packages,
+	 * nodes, L3 groups, cores), "list:0,2,4-7,8-14:2" (P#), NULL or "auto" (OpenMP's or Slurm's variables, else close)
+	 */
+	const char *bind;
+	enum mw_places places;  /* the unit a worker is bound to */
+	bool no_smt;            /* use one PU per core */
+	int64_t controller_cpu; /* P#, or -1: a PU that no worker has, if there is one */
+	bool oversubscribe;     /* allow more workers than PUs */
+	bool virtual_workers;   /* sim: `workers` may be any number and nothing is bound */
+	const char *
+		topology; /* NULL: this machine; "FILE.xml" or "synthetic:..." : plan only, nothing is bound */
+};
+
+struct mw_slot {
+	int pu_os, pu_logical;                         /* first PU of the place; -1 when not bound */
+	int core_logical, package_logical, l3_logical; /* -1 where there is none */
+	int node; /* 0..n_nodes-1: index into layout->node_os; -1: a controller that floats or has no worker's node */
+};
+
+struct mw_layout {
+	uint32_t n_workers;
+	struct mw_slot *slot;      /* one per worker */
+	struct mw_slot controller; /* pu_os -1: floats */
+	uint32_t n_nodes; /* nodes that workers are on (at least 1); replicas per node are indexed by this */
+	int *node_os;     /* P# of each */
+	uint32_t usable_pus, usable_cores, machine_pus;
+	uint32_t machine_nodes; /* nodes whose memory this process may use */
+	bool applied;           /* binding is for this machine and will be carried out */
+	char *notes;            /* lines for people: why this many workers, what was restricted, by whom */
+	void *priv;             /* hwloc topology and cpusets */
+};
+
+/*
+ * Wrong words and numbers are USAGE errors, what the machine lacks is RESOURCE, an unreadable topology file DATA. Call
+ * it before threads are bound: the calling thread's mask is what the process may use. On several nodes, memory arenas are
+ * made here; they belong to the process and outlive the layout. Thread-safe.
+ */
+int mw_layout_new(const struct mw_layout_request *req, struct mw_layout **out, struct mw_err *err);
+/* In the thread that mw_layout_bind_controller bound, the mask it had before is restored. NULL is fine. */
+void mw_layout_free(struct mw_layout *l);
+
+/*
+ * Bind the calling thread to worker's place and read the mask back; a mask that differs is a RESOURCE error. Where nothing
+ * is bound (applied is false) these do nothing, and verify says 1.
+ */
+int mw_layout_bind_worker(const struct mw_layout *l, uint32_t worker, struct mw_err *err);
+int mw_layout_bind_controller(const struct mw_layout *l, struct mw_err *err);
+/* Read back the calling thread's mask: 1 if it still is worker's place, 0 if not. */
+int mw_layout_verify_worker(const struct mw_layout *l, uint32_t worker);
+
+/*
+ * Memory on a node: zeroed, aligned to MW_LINE_BYTES, freed by mw_node_free. Bound by jemalloc arena (one a node) where
+ * the machine has several nodes; plain otherwise. node < n_nodes.
+ */
+void *mw_node_alloc(
+	const struct mw_layout *l, uint32_t node, size_t bytes, const char *what, struct mw_err *err);
+void mw_node_free(const struct mw_layout *l, void *p);
+
+/* The table people see (fits 80 columns): machine line, one line per worker, notes. */
+void mw_layout_print(const struct mw_layout *l, FILE *f);
+json_t *mw_layout_json(const struct mw_layout *l);
+
+#endif

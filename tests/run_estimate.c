@@ -1,0 +1,312 @@
+/*
+ * run_estimate.c: estimators of the mixing time in runs: in sim each of them against its own exact target, in threads
+ * against each other; and that a run which is watched is the same run.
+ */
+#include "run_util.h"
+
+#include <math.h>
+
+#include "mixing/exact.h"
+#include "run/control.h"
+#include "run/tmix_of_run.h"
+#include "run/windows.h"
+
+#define DATA "data=synth:quadratic,dim=24,noise=1,rows=400 batch=1 rate=0.01"
+
+static void segment(struct test_run *t, uint64_t end)
+{
+	struct mw_err err = { 0 };
+	if (mw_control_begin(t->run, &err))
+		fail_msg("%s", err.msg);
+	run_until(t, end);
+	mw_control_end(t->run);
+}
+
+/* Native steps: pushes in all, or rounds. */
+static void run_steps(struct test_run *t, uint64_t steps)
+{
+	bool round = t->run->protocol->clock == MW_CLOCK_ROUND;
+	segment(t, round || run_in_turns(t) ? steps : steps / t->run->n_workers);
+}
+
+static double number(json_t *j, const char *name)
+{
+	json_t *v = json_object_get(j, name);
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static const char *why(json_t *j)
+{
+	const char *s = json_string_value(json_object_get(j, "reason"));
+	return s ? s : "";
+}
+
+static void within(json_t *j, const char *name, double want, double times, double slack, const char *what)
+{
+	json_t *e = json_object_get(j, name);
+	double value = number(e, "value"), error = number(e, "error");
+	if (!(fabs(value - want) <= times * error + slack))
+		fail_msg("%s by %s: %g +- %g, not %g (%s)", what, name, value, error, want, why(e));
+}
+
+static struct mw_mixing_result exact(const struct test_run *t)
+{
+	struct mw_mixing_result r = { 0 };
+	struct mw_err err = { 0 };
+	if (mw_tmix_exact(t->run, 2e9, &r, &err) || !r.mixes)
+		fail_msg("%s %s", err.msg, r.reason);
+	return r;
+}
+
+/* --- sim ----------------------------------------------------------------------------------------------------------- */
+
+static void check_sim(const char *options, uint32_t steps)
+{
+	struct test_run t;
+	run_open(&t, DATA " epochs=100000 engine=sim estimate=all %s", options);
+	run_steps(&t, steps);
+	struct mw_mixing_result r = exact(&t);
+	json_t *j = mw_control_json(t.run);
+	for (uint32_t k = 2; k < 4 && isnan(number(json_object_get(j, "probe"), "value")); k++) {
+		run_steps(&t, k * steps); /* the grid was made finer, or the guess another one */
+		json_decref(j);
+		j = mw_control_json(t.run);
+	}
+	within(j, "trace", r.t_mix, 2, 0, options);
+	within(j, "probe", r.t_mix, 2, 0, options);
+	json_decref(j);
+	run_close(&t);
+}
+
+static void sim_gives_the_exact_value(void **state)
+{
+	(void)state;
+	check_sim("protocol=async-ps workers=8 activation=rr", 6000);
+	check_sim("protocol=async-ps workers=8 activation=random", 20000);
+	check_sim("protocol=sync-ring workers=8", 1500);
+	check_sim("protocol=sync-ring workers=16", 4500);
+	check_sim("protocol=async-ring workers=8 activation=rr", 8000);
+	check_sim("protocol=async-ring workers=8 activation=random", 20000);
+	check_sim("protocol=async-gossip graph=complete workers=16 activation=random", 30000);
+	check_sim("protocol=numa groups=2 average-every=8 workers=4 activation=rr", 12000);
+	check_sim("protocol=token-ring hop-every=4 workers=3 activation=rr", 16000);
+	check_sim("protocol=cached merge-every=4 workers=4 activation=rr", 12000);
+	check_sim("protocol=sync-ps workers=4", 1000);
+	check_sim("protocol=local-sgd workers=4 mix-every=6", 2000);
+}
+
+static void sim_gives_it_with_knobs(void **state)
+{
+	(void)state;
+	check_sim("protocol=sync-ring workers=8 slack=0.1", 12000);
+	check_sim("protocol=sync-ring workers=8 mix-every=10", 13000);
+	check_sim("protocol=sync-ring workers=8 mix-fraction=0.25", 4000);
+	check_sim("protocol=async-ps workers=8 slack=0.1 activation=random", 40000);
+	check_sim("protocol=async-ring workers=8 mix-fraction=0.25 activation=rr", 25000);
+	check_sim("protocol=async-ring workers=8 mix-order=before activation=random", 20000);
+}
+
+/* ssp: its exact value is a bound; hogwild: a delay of 2 own steps among 4 in turn is one of 11 writes. */
+static void sim_gives_delays(void **state)
+{
+	struct test_run t;
+	(void)state;
+	run_open(&t, DATA
+		" epochs=1000 engine=sim estimate=all protocol=ssp ssp-bound=2 workers=4 activation=random");
+	run_steps(&t, 12000);
+	struct mw_mixing_result r = exact(&t);
+	json_t *j = mw_control_json(t.run);
+	assert_true(r.bound);
+	double trace = number(json_object_get(j, "trace"), "value"),
+	       sup = number(json_object_get(j, "trace"), "quenched");
+	assert_true(trace > 1 && trace <= r.t_mix && sup >= trace);
+	within(j, "probe", trace, 2, 1, "ssp");
+	json_decref(j);
+	run_close(&t);
+
+	run_open(&t, DATA " epochs=1000 engine=sim estimate=all protocol=hogwild workers=4 "
+			  "staleness=constant:2 activation=rr");
+	run_steps(&t, 2000);
+	j = mw_control_json(t.run);
+	within(j, "trace", 12, 0, 0, "hogwild");
+	assert_true(json_is_null(json_object_get(json_object_get(j, "probe"), "value")));
+	json_decref(j);
+	run_close(&t);
+}
+
+static void noise_gives_the_first_moment(void **state)
+{
+	struct test_run t;
+	(void)state;
+	run_open(&t, DATA " epochs=10000 engine=sim estimate=passive protocol=sync-ring workers=16");
+	run_steps(&t, 3500);
+	json_t *j = mw_control_json(t.run);
+	within(j, "passive", 13.31, 2, 0.7, "ring 16");
+	json_decref(j);
+	run_close(&t);
+}
+
+/* What is extra is never seen by the model: the same parameters to the bit. */
+static void watching_changes_nothing(void **state)
+{
+	static const char *const runs[] = { "protocol=async-ring workers=4 mix-fraction=0.5",
+		"protocol=cached merge-every=3 workers=3", "protocol=sync-ring workers=4 slack=0.5",
+		"protocol=async-ps workers=3 mix-precision=kahan",
+		"protocol=token-ring hop-every=2 workers=3 mix-precision=double slack=0.5" };
+	(void)state;
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		struct test_run a, b;
+		run_open(&a, DATA " epochs=4 engine=sim %s", runs[i]);
+		run_open(&b, DATA " epochs=4 engine=sim estimate=all %s", runs[i]);
+		segment(&a, a.run->total_steps);
+		segment(&b, b.run->total_steps);
+		assert_null(a.run->control);
+		for (uint32_t r = 0; r < a.run->replicas.n; r++)
+			if (memcmp(a.run->replicas.row[r].x, b.run->replicas.row[r].x,
+				    a.run->replicas.dim * sizeof(float)))
+				fail_msg("%s: replica %u differs", runs[i], r);
+		run_close(&a);
+		run_close(&b);
+	}
+}
+
+/* A schedule that changes: every stretch between evaluations has the value of its own knobs. */
+static void stretches_have_their_own_value(void **state)
+{
+	static const double want[] = { 36, 4, 8 };
+	struct test_run t;
+	(void)state;
+	run_open(&t, DATA " epochs=1000 engine=sim estimate=trace protocol=sync-ring workers=8 slack=0.1 "
+			  "timeline=at\t2000\tsteps:slack=1;at\t4000\tsteps:slack=0.45");
+	for (int i = 0; i < 3; i++) {
+		segment(&t, 2000 * ((uint64_t)i + 1));
+		run_loss(&t);
+		json_t *j = mw_control_json(t.run);
+		within(j, "trace", want[i], 2, 0, "a stretch");
+		json_decref(j);
+		mw_control_window(t.run);
+	}
+	assert_non_null(t.run->control->windows);
+	run_close(&t);
+}
+
+/* By hand: log2 t_mix = 1, 2, 3, 4 against decreases 4, 3, 1, 2 (times ln 2, which a correlation does not see). */
+static void windows_are_correlated(void **state)
+{
+	static const double t_mix[] = { 2, 4, 8, 16 }, loss[] = { 6, 3, 2, 0 };
+	struct mw_err err = { 0 };
+	struct mw_windows *w;
+	(void)state;
+	assert_int_equal(mw_windows_new(&w, &err), 0);
+	assert_true(isnan(mw_windows_pearson(w)));
+	mw_windows_add(w, 0, NAN, 10);
+	for (int i = 0; i < 4; i++)
+		mw_windows_add(w, i + 1, t_mix[i], loss[i]);
+	mw_windows_add(w, 5, NAN, -1); /* a stretch without a value counts for nothing */
+	assert_true(fabs(mw_windows_pearson(w) - -0.8) < 1e-12);
+	assert_true(fabs(mw_windows_spearman(w) - -0.8) < 1e-12);
+	mw_windows_free(w);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The sampler needs a CPU now and then, and other load may keep it away: go on until both have a value. A value that is
+ * there must be right.
+ */
+static void check_threads(const char *options, uint64_t steps, double share)
+{
+	struct test_run t;
+	double start = mw_now_s();
+	run_open(&t, DATA " epochs=1000000 estimate=all oversubscribe=yes %s", options);
+	for (uint64_t k = 1;; k++) {
+		run_steps(&t, k * steps);
+		json_t *j = mw_control_json(t.run);
+		json_t *trace = json_object_get(j, "trace"), *probe = json_object_get(j, "probe");
+		double a = number(trace, "value"), b = number(probe, "value");
+		double blur = 2 * hypot(number(trace, "error"), number(probe, "error"));
+		bool there = isfinite(a) && isfinite(b), late = mw_now_s() - start > 20;
+		if (there && !(fabs(a - b) <= fmax(share * a, blur)))
+			fail_msg("%s: %g +- %g by trace, %g +- %g by probe", options, a,
+				number(trace, "error"), b, number(probe, "error"));
+		if (!there && late)
+			print_message("%s: no value in 20 s on this machine: %s / %s\n", options, why(trace),
+				why(probe));
+		json_decref(j);
+		if (there || late)
+			break;
+	}
+	run_close(&t);
+}
+
+static void threads_agree(void **state)
+{
+	(void)state;
+	check_threads("protocol=async-ring workers=2 mix-every=32 straggler=constant:0.0002", 8000, 0.2);
+	check_threads("protocol=async-ring workers=8 straggler=uniform:0.001,0.002", 3000, 0.2);
+	check_threads("protocol=async-ps workers=8 straggler=uniform:0.001,0.002", 2000, 0.2);
+	check_threads("protocol=sync-ring workers=8 straggler=constant:0.001", 400, 0.2);
+}
+
+/* Every protocol under every access mode: runs that end, with a value or a reason. */
+static void every_protocol_can_be_watched(void **state)
+{
+	static const char *const accesses[] = { "racy", "atomic", "locked", "seqlock" };
+	const struct mw_protocol_ops *ops;
+	(void)state;
+	FOR_EACH_PROTOCOL(ops)
+	for (int a = 0; a < 4; a++) {
+		struct test_run t;
+		bool one = !strcmp(ops->name, "sequential");
+		if (a && !protocol_takes_access(ops))
+			continue;
+		run_open(&t, DATA " epochs=1 estimate=all oversubscribe=yes protocol=%s workers=%d%s%s%s",
+			ops->name, one ? 1 : 3, protocol_takes_access(ops) ? " access=" : "",
+			protocol_takes_access(ops) ? accesses[a] : "",
+			!protocol_has_plans(ops)    ? ""
+			: !strcmp(ops->name, "ssp") ? " mix-fraction=0.5"
+						    : " mix-every=3 mix-fraction=0.5");
+		segment(&t, t.run->total_steps / 2);
+		segment(&t, t.run->total_steps);
+		run_whole(&t);
+		json_t *j = mw_control_json(t.run), *e;
+		const char *name;
+		json_object_foreach(j, name, e) assert_true(isfinite(number(e, "value")) || *why(e));
+		json_decref(j);
+		run_close(&t);
+	}
+}
+
+static void combinations_that_clash_are_refused(void **state)
+{
+	struct mw_err err;
+	(void)state;
+	assert_int_equal(
+		run_error(&err, DATA " estimate=trace trace=%s protocol=async-ps workers=2 oversubscribe=yes",
+			temporary_path("t.bin")),
+		MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "--trace"));
+	assert_int_equal(run_error(&err,
+				 DATA " estimate=probe trace=%s protocol=async-ring workers=2 access=locked "
+				      "oversubscribe=yes",
+				 temporary_path("t.bin")),
+		MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "versions"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim_gives_the_exact_value),
+		cmocka_unit_test(sim_gives_it_with_knobs),
+		cmocka_unit_test(sim_gives_delays),
+		cmocka_unit_test(noise_gives_the_first_moment),
+		cmocka_unit_test(watching_changes_nothing),
+		cmocka_unit_test(stretches_have_their_own_value),
+		cmocka_unit_test(windows_are_correlated),
+		cmocka_unit_test(threads_agree),
+		cmocka_unit_test(every_protocol_can_be_watched),
+		cmocka_unit_test(combinations_that_clash_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
