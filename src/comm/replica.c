@@ -115,13 +115,18 @@ void mw_replicas_average(const struct mw_replicas *r, const double *pi, size_t f
 double mw_replicas_spread(const struct mw_replicas *r, const struct mw_protocol *p, const float *average,
 	size_t from, size_t to)
 {
-	double total = 0;
+	double total = 0, square = 0;
 	for (uint32_t w = 0; w < p->workers; w++) {
-		const float *x = r->row[p->view_row[w]].x;
-		for (size_t j = from; j < to; j++) {
-			double d = (double)mw_ld(&x[j]) - (double)average[j];
-			total += d * d;
+		/* very many workers may view one row: it is the same distance each time */
+		if (!w || p->view_row[w] != p->view_row[w - 1]) {
+			const float *x = r->row[p->view_row[w]].x;
+			square = 0;
+			for (size_t j = from; j < to; j++) {
+				double d = (double)mw_ld(&x[j]) - (double)average[j];
+				square += d * d;
+			}
 		}
+		total += square;
 	}
 	return total;
 }

@@ -126,7 +126,7 @@ struct mw_run {
 	struct mw_replicas replicas;
 	struct mw_executor executor;
 	struct mw_leash leash; /* versioned protocols */
-	struct mw_sched *staleness, *straggler, *compute_time, *mix_time;
+	struct mw_sched *staleness, *straggler, *compute_time, *push_time, *mix_time;
 	struct mw_knobs knobs;        /* at the start */
 	struct mw_timeline *timeline; /* NULL: nothing changes */
 	uint32_t timeline_reported;

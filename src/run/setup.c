@@ -102,6 +102,7 @@ static int make_schedules(struct mw_run *run, struct mw_err *err)
 	MW_TRY(mw_sched_parse(run->opt->staleness, &run->staleness, err));
 	MW_TRY(mw_sched_parse(run->opt->straggler, &run->straggler, err));
 	MW_TRY(mw_sched_parse(run->opt->compute_time, &run->compute_time, err));
+	MW_TRY(mw_sched_parse(run->opt->push_time, &run->push_time, err));
 	MW_TRY(mw_sched_parse(run->opt->mix_time, &run->mix_time, err));
 	MW_TRY(mw_rate_parse(run->opt->rate, &run->rate, err));
 	run->knobs = (struct mw_knobs){ run->staleness, run->straggler, run->rate, run->opt->mix_every,
@@ -529,6 +530,7 @@ void mw_run_free(struct mw_run *run)
 	mw_sched_free(run->staleness);
 	mw_sched_free(run->straggler);
 	mw_sched_free(run->compute_time);
+	mw_sched_free(run->push_time);
 	mw_sched_free(run->mix_time);
 	mw_rate_free(run->rate);
 	mw_optim_free(run->optim);

@@ -255,6 +255,14 @@ static struct event next_event(const struct mw_run *run, struct mw_sim *s)
 	return first;
 }
 
+/* Virtual seconds from a view to the landing of its push: gradient, straggling, push. */
+static double step_time(const struct mw_run *run, const struct mw_worker *w)
+{
+	return mw_sched_value(run->compute_time, run->seed, w->id, w->step) +
+	       mw_sched_value(w->knobs->straggler, run->seed, w->id, w->step) +
+	       mw_sched_value(run->push_time, run->seed, w->id, w->step);
+}
+
 /* Begin at virtual time `now`, or park behind the gate; at: when it will have finished. */
 static void try_begin(struct mw_run *run, struct mw_worker *w, double now, uint64_t slowest)
 {
@@ -267,8 +275,7 @@ static void try_begin(struct mw_run *run, struct mw_worker *w, double now, uint6
 	s->parked[w->id] = 0;
 	mw_step_fetch(w, &run->bench[0], slowest);
 	begin(run, w);
-	double d = mw_sched_value(run->compute_time, run->seed, w->id, w->step) +
-		   mw_sched_value(w->knobs->straggler, run->seed, w->id, w->step);
+	double d = step_time(run, w);
 	struct event e = { .time = now + d, .worker = w->id, .finish = true };
 	note_rows(run, w, &e);
 	add_event(s, e);
@@ -367,9 +374,7 @@ static void run_rounds(struct mw_run *run)
 	while (run->worker[0]->step < run->segment_end && !stopping(run, run->worker[0]->step * 64)) {
 		double longest = 0;
 		for (uint32_t w = 0; w < run->n_workers; w++) {
-			double d = mw_sched_value(run->compute_time, run->seed, w, run->worker[w]->step) +
-				   mw_sched_value(run->worker[w]->knobs->straggler, run->seed, w,
-					   run->worker[w]->step);
+			double d = step_time(run, run->worker[w]);
 			longest = d > longest ? d : longest;
 			begin(run, run->worker[w]);
 		}

@@ -98,6 +98,9 @@ const struct mw_option mw_train_option_table[] = {
 		"it." },
 	{ "compute-time", MW_OPT_STRING, F(compute_time), "uniform:0.0005,0.0015", 0, 0, NULL, "SCHEDULE",
 		"Virtual seconds of a gradient (sim engine, --activation free)." },
+	{ "push-time", MW_OPT_STRING, F(push_time), "0", 0, 0, NULL, "SCHEDULE",
+		"Virtual seconds from the end of a gradient to its push's landing (sim engine, --activation "
+		"free)." },
 	{ "mix-time", MW_OPT_STRING, F(mix_time), "0", 0, 0, NULL, "SCHEDULE",
 		"Virtual seconds of an exchange (sim engine, --activation free)." },
 	{ "bind", MW_OPT_STRING, F(bind), "auto", 0, 0, NULL, "auto|none|close|spread|list:P#,...",

@@ -39,7 +39,7 @@ struct mw_train_options {
 	/* engine and placement */
 	int engine;
 	int64_t threads;
-	char *compute_time, *mix_time;
+	char *compute_time, *push_time, *mix_time;
 	char *bind, *topology;
 	int places;
 	bool no_smt, oversubscribe;
