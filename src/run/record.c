@@ -127,11 +127,9 @@ static json_t *workers_json(const struct mw_run *run)
 	return list;
 }
 
-json_t *mw_record_summary(struct mw_run *run)
+/* What an evaluation line and the summary have in common. */
+static json_t *evaluation_json(const struct mw_run *run, const struct mw_evaluation *e)
 {
-	const struct mw_evaluation *e = &run->last;
-	struct mw_err err = { 0 };
-	struct mw_hist *h = mw_record_staleness(run, &err);
 	json_t *j = json_object();
 	json_object_set_new(j, "train_loss", mw_json_number(e->train_loss));
 	json_object_set_new(j, "train_accuracy", mw_json_number(e->train_accuracy));
@@ -141,12 +139,21 @@ json_t *mw_record_summary(struct mw_run *run)
 	json_object_set_new(j, "test_accuracy", mw_json_number(e->test_accuracy));
 	json_object_set_new(j, "grad_norm", mw_json_number(e->grad_norm));
 	json_object_set_new(j, "consensus_distance", mw_json_number(e->consensus));
-	json_object_set_new(j, "epochs", json_real(e->epoch));
 	json_object_set_new(j, "examples", json_integer((json_int_t)e->examples));
-	json_object_set_new(j, "seconds", json_real(run->train_s));
+	json_object_set_new(j, "seconds", json_real(e->seconds));
 	json_object_set_new(j, "virtual_seconds", run->exclusive ? json_real(run->virtual_s) : json_null());
-	json_object_set_new(j, "examples_per_s",
-		mw_json_number(run->train_s > 0 ? (double)e->examples / run->train_s : NAN));
+	json_object_set_new(
+		j, "examples_per_s", mw_json_number(e->seconds > 0 ? (double)e->examples / e->seconds : NAN));
+	return j;
+}
+
+json_t *mw_record_summary(struct mw_run *run)
+{
+	const struct mw_evaluation *e = &run->last;
+	struct mw_err err = { 0 };
+	struct mw_hist *h = mw_record_staleness(run, &err);
+	json_t *j = evaluation_json(run, e);
+	json_object_set_new(j, "epochs", json_real(e->epoch));
 	json_object_set_new(j, "staleness", h ? mw_hist_json(h, 1) : json_null());
 	json_object_set_new(j, "t_mix", run->t_mix ? json_incref(run->t_mix) : json_null());
 	json_object_set_new(j, "lost_share", mw_json_number(mw_lost_share(run)));
@@ -262,23 +269,9 @@ int mw_record_evaluation(struct mw_run *run, const struct mw_evaluation *e, stru
 	struct mw_hist *h = mw_record_staleness(run, err);
 	if (!h)
 		return err->code;
-	json_t *j = json_object();
+	json_t *j = evaluation_json(run, e);
 	json_object_set_new(j, "epoch", json_real(e->epoch));
 	json_object_set_new(j, "steps", json_integer((json_int_t)e->steps));
-	json_object_set_new(j, "examples", json_integer((json_int_t)e->examples));
-	json_object_set_new(j, "seconds", json_real(e->seconds));
-	if (run->exclusive)
-		json_object_set_new(j, "virtual_seconds", json_real(run->virtual_s));
-	json_object_set_new(j, "train_loss", mw_json_number(e->train_loss));
-	json_object_set_new(j, "train_accuracy", mw_json_number(e->train_accuracy));
-	json_object_set_new(j, "val_loss", mw_json_number(e->val_loss));
-	json_object_set_new(j, "val_accuracy", mw_json_number(e->val_accuracy));
-	json_object_set_new(j, "test_loss", mw_json_number(e->test_loss));
-	json_object_set_new(j, "test_accuracy", mw_json_number(e->test_accuracy));
-	json_object_set_new(j, "grad_norm", mw_json_number(e->grad_norm));
-	json_object_set_new(j, "consensus_distance", mw_json_number(e->consensus));
-	json_object_set_new(
-		j, "examples_per_s", mw_json_number(e->seconds > 0 ? (double)e->examples / e->seconds : NAN));
 	json_object_set_new(j, "rate",
 		json_real((double)mw_rate_at(run->rate, e->epoch, run->opt->epochs, run->worker[0]->step)));
 	json_object_set_new(j, "staleness", mw_hist_json(h, 0));
