@@ -63,7 +63,7 @@ double mw_mixing_eps(enum mw_norm norm);
  * The mixing time of protocol p. A value that does not exist (l2 of signed plans, a disconnected graph, free-running
  * threads that have no exact law, more than `work`) is no error: mixes is false and the reason says why. Errors: USAGE
  * for knobs out of range or that the protocol has no plan for, RESOURCE out of memory. Thread-safe on distinct results.
- * Call openblas_set_num_threads(1) once before if the machine is shared with workers.
+ * OpenBLAS is told to work in the calling thread alone: the other CPUs may be workers'.
  */
 int mw_mixing_exact(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs,
 	struct mw_mixing_result *out, struct mw_err *err);

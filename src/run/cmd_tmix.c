@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
-#include <cblas.h>
-#endif
-
 #include "run/cmd_tmix.h"
 #include "run/find.h"
 
@@ -344,9 +340,6 @@ static int run_one(struct mw_job *job, const struct options *o, struct mw_err *e
 static int run(struct mw_job *job, struct mw_err *err)
 {
 	const struct options *o = job->options;
-#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
-	openblas_set_num_threads(1); /* matrices are small: more threads only cost */
-#endif
 	if (o->table)
 		return tmix_table(
 			job->out, (enum mw_output)o->format, (uint64_t)o->seed, (uint32_t)o->replicas, err);
