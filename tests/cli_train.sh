@@ -136,7 +136,7 @@ report "no epochs: the start is evaluated"
 interrupt() {
 	local dir=$tmp/$1 signal=$2 want=$3 pid i
 	shift 3
-	"$mixwild" train --epochs 1e6 --eval-every 1 --out "$dir" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null &
+	"${default_signals[@]}" "$mixwild" train --epochs 1e6 --eval-every 1 --out "$dir" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null &
 	pid=$!
 	for i in $(seq 200); do # until it trains
 		[ -s "$dir/metrics.jsonl" ] && [ "$(wc -l <"$dir/metrics.jsonl")" -ge 3 ] && break
@@ -158,8 +158,11 @@ are_json_tail() {
 	{ head -n 3 "$1"; tail -n 5 "$1"; } >"$tmp/tail.jsonl"
 	are_json_lines "$tmp/tail.jsonl" && ! grep -qv '^{.*}$' "$1"
 }
-# A background job of a script ignores SIGINT unless job control is on.
+# A background job of a script ignores SIGINT unless job control is on; and where this script was itself started with
+# SIGINT ignored (nohup, another script's background), only env can give the default back.
 set -m
+default_signals=()
+env --default-signal=INT,TERM true 2>/dev/null && default_signals=(env --default-signal=INT,TERM)
 interrupt int INT 130 --data $small --workers 2 --oversubscribe
 report "SIGINT ends a run with 130, files saved"
 interrupt term TERM 143 --data $small --protocol local-sgd --workers 3 --oversubscribe
