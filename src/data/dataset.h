@@ -3,6 +3,7 @@
  *
  * CSR: column indices are 0-based uint32, values float32, counts 64-bit; col and val are readable 16 elements
  * past the end (vector loads). Dense: rows of `ld` floats, 64-byte aligned, zero beyond `features`.
+ * Image: bytes as stored, turned into floats a batch at a time by images.h.
  * Quadratic: no examples but f(x) = 1/2 sum_i curvature[i] (x[i] - optimum[i])^2 with gradient noise that is
  * a pure function of (row, coordinate).
  */
@@ -15,7 +16,9 @@
 
 #include "base/err.h"
 
-enum mw_x_kind { MW_X_CSR, MW_X_DENSE, MW_X_QUADRATIC };
+enum mw_x_kind { MW_X_CSR, MW_X_DENSE, MW_X_QUADRATIC, MW_X_IMAGE };
+
+#define MW_CHANNELS_MAX 4
 
 struct mw_dataset {
 	char *name;         /* path or synth spec, as given */
@@ -30,6 +33,11 @@ struct mw_dataset {
 
 	float *x; /* DENSE: rows * ld */
 	size_t ld;
+
+	/* IMAGE: rows * channels * image_rows * image_cols, an image's planes one after another, row-major;
+	   features is their number. A pixel's value is (byte - pixel_mean[c]) * pixel_scale[c]. */
+	uint8_t *pixel;
+	float pixel_mean[MW_CHANNELS_MAX], pixel_scale[MW_CHANNELS_MAX];
 
 	float *curvature, *optimum; /* QUADRATIC: features each */
 	float noise;                /* QUADRATIC: standard deviation of a row's gradient in each coordinate */
@@ -46,7 +54,8 @@ struct mw_dataset {
 	uint64_t *label_count;
 
 	uint32_t index_base;             /* LIBSVM: 0 or 1, as found or given */
-	uint32_t image_rows, image_cols; /* IDX: shape of an example; else 0 */
+	uint32_t image_rows, image_cols; /* images: shape of an example; else 0 */
+	uint32_t channels;               /* images: planes; else 0 */
 	double load_s;
 	uint64_t file_bytes; /* bytes of text read (uncompressed); 0 for synth */
 };
@@ -61,9 +70,10 @@ struct mw_data_request {
 	enum mw_index_base index_base; /* LIBSVM; AUTO: 0 if an index 0 occurs, else 1 */
 	uint32_t features; /* 0: as found; else fixed width (a larger index is an error that says so) */
 	const struct mw_dataset
-		*like; /* NULL, or the training set: same width, label mapping and index base */
-	uint64_t seed; /* synth */
-	int threads;   /* parse threads; 0: one for each CPU this process may use */
+		*like;   /* NULL, or the training set: same width, label mapping and index base */
+	uint64_t seed;   /* synth */
+	int threads;     /* parse threads; 0: one for each CPU this process may use */
+	bool keep_bytes; /* images stay bytes (IMAGE); else they become DENSE rows of values in [0, 1] */
 };
 
 /* Load by content (magic bytes, then text); *out is owned by the caller. Errors name file, line and column.
@@ -98,6 +108,7 @@ struct mw_batch {
 	const struct mw_dataset *data;
 	const uint64_t *row;
 	uint32_t n;
+	uint64_t augment; /* images: 0: as stored, else the key of this batch's random crops and flips */
 };
 
 #endif
