@@ -61,7 +61,7 @@ static void plain_fini(struct plain *p)
 static void full_gradient(struct plain *p, uint32_t rows)
 {
 	const struct mw_model *m = p->run->model;
-	struct mw_batch b = { p->run->train, p->row, rows };
+	struct mw_batch b = { .data = p->run->train, .row = p->row, .n = rows };
 	const uint32_t *group;
 	if (!m->sparse) {
 		m->ops->grad(m, p->work, &b, p->x, p->g);

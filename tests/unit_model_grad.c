@@ -174,7 +174,7 @@ static float full_gradient(struct subject *s, const struct mw_batch *b, float *g
 static void check_batch(struct subject *s, struct objective *o, const uint64_t *rows, uint32_t n)
 {
 	float g[MAX_DIM];
-	struct mw_batch b = { o->d, rows, n };
+	struct mw_batch b = { .data = o->d, .row = rows, .n = n };
 	double loss = 0;
 	float got = full_gradient(s, &b, g);
 	for (uint32_t i = 0; i < n; i++)
@@ -255,7 +255,7 @@ static void shares_add_up(void **state)
 		struct subject s;
 		float g[MAX_DIM], mean[MAX_DIM] = { 0 };
 		subject_init(&s, o.model, "l2=0.3", &d);
-		struct mw_batch b = { &d, all, ROWS };
+		struct mw_batch b = { .data = &d, .row = all, .n = ROWS };
 		full_gradient(&s, &b, g);
 		for (size_t k = 0; k < s.m->dim; k++)
 			if (k / o.outputs != FEATURES - 1)
@@ -264,7 +264,7 @@ static void shares_add_up(void **state)
 				assert_true(g[k] == 0); /* no row has it */
 		for (uint64_t r = 0; r < ROWS; r++) {
 			float one[MAX_DIM];
-			struct mw_batch single = { &d, &r, 1 };
+			struct mw_batch single = { .data = &d, .row = &r, .n = 1 };
 			full_gradient(&s, &single, one);
 			for (size_t k = 0; k < s.m->dim; k++)
 				mean[k] += one[k] / ROWS;
@@ -288,7 +288,7 @@ static void bits_of_a_row(void **state)
 		assert_int_equal(lin->link, i);
 		assert_true(lin->bias && lin->l2 == 0);
 		for (uint64_t r = 0; r < ROWS; r++) {
-			struct mw_batch b = { &d, &r, 1 };
+			struct mw_batch b = { .data = &d, .row = &r, .n = 1 };
 			const uint32_t *group;
 			float xc[FEATURES + 1], g[FEATURES + 1];
 			uint64_t o = row_ptr[r], n = row_ptr[r + 1] - o;
@@ -322,7 +322,7 @@ static void scores(void **state)
 		struct objective o = { name, &d, softmax ? d.classes : 1, 0.3, true, false };
 		struct subject s;
 		struct mw_score score = { 0 };
-		struct mw_batch b = { &d, all, ROWS };
+		struct mw_batch b = { .data = &d, .row = all, .n = ROWS };
 		float out[ROWS * MAX_CLASSES];
 		double loss = 0;
 		uint64_t correct = 0;
@@ -397,7 +397,7 @@ static void quadratic(void **state)
 	float g[5];
 	double f = 0;
 	uint64_t rows[] = { 17, 18, 17 };
-	struct mw_batch b = { &d, rows, 3 };
+	struct mw_batch b = { .data = &d, .row = rows, .n = 3 };
 	subject_init(&s, "quad", "", &d);
 	float loss = s.m->ops->grad(s.m, s.work, &b, s.x, g);
 	for (int i = 0; i < 5; i++) {
@@ -419,7 +419,8 @@ static void quadratic_noise(void **state)
 	struct subject s;
 	float g[5], g17[5], g18[5], mean[5], up, down;
 	uint64_t rows[] = { 17, 18, 17 };
-	struct mw_batch b = { &d, rows, 3 }, b17 = { &d, rows, 1 }, b18 = { &d, rows + 1, 1 };
+	struct mw_batch b = { .data = &d, .row = rows, .n = 3 }, b17 = { .data = &d, .row = rows, .n = 1 },
+			b18 = { .data = &d, .row = rows + 1, .n = 1 };
 	subject_init(&s, "quad", "", &d);
 	s.m->ops->grad(s.m, s.work, &b17, s.x, g17);
 	s.m->ops->grad(s.m, s.work, &b18, s.x, g18);
@@ -450,7 +451,7 @@ static void quadratic_noise_size(void **state)
 	subject_init(&s, "quad", "", &d);
 	for (uint64_t row = 0; row < 4000; row++) {
 		float g[5];
-		struct mw_batch b = { &d, &row, 1 };
+		struct mw_batch b = { .data = &d, .row = &row, .n = 1 };
 		s.m->ops->grad(s.m, s.work, &b, optimum, g);
 		for (int i = 0; i < 5; i++)
 			square[i] += (double)(g[i] * g[i]);

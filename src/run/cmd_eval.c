@@ -166,7 +166,7 @@ static int eval_command(struct mw_job *job, struct mw_err *err)
 	uint64_t row[BATCH], at = 0;
 	int code = use_init(&u, job->positional[0], job->positional[1], o->labels, err);
 	if (code == 0) {
-		struct mw_batch b = { u.data, row, 0 };
+		struct mw_batch b = { .data = u.data, .row = row, .n = 0 };
 		while ((b.n = next_batch(&u, &at, row)))
 			u.model->ops->score(u.model, u.work, &b, u.x, &s);
 		print_scores(job, &u, &s);
@@ -209,7 +209,7 @@ static int predict_all(struct use *u, FILE *f, bool probabilities, struct mw_err
 	uint64_t row[BATCH], at = 0;
 	if (!out)
 		return err->code;
-	struct mw_batch b = { u->data, row, 0 };
+	struct mw_batch b = { .data = u->data, .row = row, .n = 0 };
 	while ((b.n = next_batch(u, &at, row))) {
 		u->model->ops->predict(u->model, u->work, &b, u->x, out);
 		for (uint32_t i = 0; i < b.n; i++)

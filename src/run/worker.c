@@ -131,7 +131,7 @@ static void view(struct mw_worker *w, struct mw_bench *bench, struct mw_delta *d
 	uint32_t row = run->protocol->view_row[w->id], width = run->model->width;
 	const uint32_t *group = NULL;
 	if (run->form == MW_FORM_SPARSE) {
-		struct mw_batch b = { run->train, d->row, run->batch };
+		struct mw_batch b = { .data = run->train, .row = d->row, .n = run->batch };
 		d->n = (uint32_t)run->model->ops->touch(run->model, bench->work, &b, &group);
 		memcpy(d->group, group, d->n * sizeof(*group));
 	}
@@ -185,7 +185,7 @@ void mw_step_gradient(struct mw_worker *w, struct mw_bench *bench, const float *
 	struct mw_delta *d = &w->pool[w->issued];
 	if (run->form == MW_FORM_ROW)
 		return;
-	struct mw_batch b = { run->train, d->row, run->batch };
+	struct mw_batch b = { .data = run->train, .row = d->row, .n = run->batch };
 	note_loss(w, run->model->ops->grad(run->model, bench->work, &b, x, d->d));
 	if (!run->optim_at_push)
 		optimize(run, d, d->rate, w->step, w->state, x);
