@@ -9,29 +9,14 @@
 
 #include "base/mem.h"
 #include "run/control.h"
+#include "run/event_queue.h"
 #include "run/progress.h"
 #include "run/worker.h"
-
-/* A worker's next event: the end of its gradient (finish) or of its exchange (begin). */
-struct event {
-	double time;
-	uint32_t worker;
-	bool finish;
-	uint32_t hint
-		[2]; /* where the rows begin that it will read, in units of HINT elements: see fetch_event */
-};
-#define HINT 16
-/* How many events ahead data are asked for: with 1,024 workers on sparse rows an event takes about one DRAM latency. */
-#define NEAR 4
 
 enum task_state { TASK_NONE, TASK_QUEUED, TASK_RUNNING };
 
 struct mw_sim {
-	struct event *heap; /* by (time, worker) */
-	uint32_t n_heap;
-	struct event near
-		[NEAR]; /* the next events, in order, none after the heap's first: their data are on the way */
-	uint32_t n_near;
+	struct mw_event_queue events;
 	uint8_t *parked; /* behind the SSP gate, or at its quota of this segment */
 	uint32_t n_parked;
 	bool opened; /* turns: the first steps have begun */
@@ -142,39 +127,6 @@ static void finish(struct mw_run *run, struct mw_worker *w)
 
 /* --- events ------------------------------------------------------------------------------------------------------ */
 
-static bool before(const struct event *a, const struct event *b)
-{
-	return a->time < b->time || (a->time == b->time && a->worker < b->worker);
-}
-
-static void heap_push(struct mw_sim *s, struct event e)
-{
-	uint32_t i = s->n_heap++;
-	for (; i > 0 && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = e;
-}
-
-static struct event heap_pop(struct mw_sim *s)
-{
-	struct event top = s->heap[0], last = s->heap[--s->n_heap];
-	uint32_t i = 0;
-	for (;;) {
-		uint32_t c = 2 * i + 1;
-		if (c >= s->n_heap)
-			break;
-		if (c + 1 < s->n_heap && before(&s->heap[c + 1], &s->heap[c]))
-			c++;
-		if (before(&last, &s->heap[c]))
-			break;
-		s->heap[i] = s->heap[c];
-		i = c;
-	}
-	if (s->n_heap)
-		s->heap[i] = last;
-	return top;
-}
-
 static uint64_t slowest_clock(const struct mw_run *run)
 {
 	uint64_t min = UINT64_MAX;
@@ -196,63 +148,57 @@ static void park(struct mw_sim *s, uint32_t w)
 }
 
 /*
- * With very many workers nobody's data are in cache when its turn comes. So an event carries where its rows are (what it
- * pushes, what it views next), and they are asked for while the event in front of it is performed.
+ * With very many workers nobody's data are in cache when its turn comes. So they are asked for while the events in front of
+ * it are performed, in steps, since each says where the next is: the worker, the numbers of the rows that it will push
+ * and view, where these begin, the rows.
  */
-static void note_rows(const struct mw_run *run, const struct mw_worker *w, struct event *e)
-{
-	if (run->form != MW_FORM_ROW || run->batch > 1)
-		return;
-	const uint64_t *ptr = run->train->row_ptr;
-	e->hint[0] = (uint32_t)(ptr[w->pool[w->issued].row_one] / HINT);
-	e->hint[1] = w->rows_at < w->rows_have ? (uint32_t)(ptr[w->rows_buf[w->rows_at]] / HINT) : e->hint[0];
-}
+enum { AHEAD_WORKER = MW_QUEUE_NEAR - 1, AHEAD_NUMBERS = 11, AHEAD_EXTENTS = 8, AHEAD_ROWS = 4 };
 
-static void fetch_event(const struct mw_run *run, const struct event *e)
+static void fetch_worker(const struct mw_run *run, uint32_t id)
 {
-	const char *w = (const char *)run->worker[e->worker];
+	const char *w = (const char *)run->worker[id];
 	for (size_t o = 0; o < offsetof(struct mw_worker, rows_buf); o += 64)
 		__builtin_prefetch(w + o);
-	__builtin_prefetch(&run->counters[e->worker]);
+	__builtin_prefetch(&run->counters[id]);
+}
+
+static void fetch_extent(const struct mw_dataset *t, uint64_t row)
+{
+	__builtin_prefetch(&t->row_ptr[row]);
+	__builtin_prefetch(&t->y[row]);
+}
+
+static void fetch_row(const struct mw_dataset *t, uint64_t row)
+{
+	for (uint64_t o = t->row_ptr[row] & ~(uint64_t)15; o < t->row_ptr[row + 1]; o += 16) {
+		__builtin_prefetch(&t->col[o]);
+		__builtin_prefetch(&t->val[o]);
+	}
+}
+
+static void fetch_ahead(const struct mw_run *run, struct mw_event_queue *q)
+{
+	const struct mw_worker *w;
+	if (q->n_near <= AHEAD_WORKER) /* few workers: all is in cache */
+		return;
+	fetch_worker(run, mw_queue_near(q, AHEAD_WORKER)->worker);
 	if (run->form != MW_FORM_ROW || run->batch > 1)
 		return;
-	uint64_t lines = run->train->nnz / run->train->rows / HINT + 2;
-	for (int k = 0; k < 2; k++)
-		for (uint64_t i = 0; i < lines; i++) {
-			uint64_t o = (e->hint[k] + i) * HINT;
-			__builtin_prefetch(&run->train->col[o]);
-			__builtin_prefetch(&run->train->val[o]);
-		}
+	w = run->worker[mw_queue_near(q, AHEAD_NUMBERS)->worker];
+	__builtin_prefetch(&w->rows_buf[w->rows_at]);
+	w = run->worker[mw_queue_near(q, AHEAD_EXTENTS)->worker];
+	fetch_extent(run->train, w->pool[w->issued].row_one);
+	fetch_extent(run->train, w->rows_buf[w->rows_at]);
+	w = run->worker[mw_queue_near(q, AHEAD_ROWS)->worker];
+	fetch_row(run->train, w->pool[w->issued].row_one);
+	fetch_row(run->train, w->rows_buf[w->rows_at]);
 }
 
-/* An event that comes before one of the near ones takes its place; the last of these goes back into the heap. */
-static void add_event(struct mw_sim *s, struct event e)
+static bool next_event(const struct mw_run *run, struct mw_event_queue *q, struct mw_sim_event *e)
 {
-	uint32_t i = s->n_near;
-	if (!i || !before(&e, &s->near[i - 1])) {
-		heap_push(s, e);
-		return;
-	}
-	if (i == NEAR)
-		heap_push(s, s->near[--i]);
-	else
-		s->n_near++;
-	for (; i > 0 && before(&e, &s->near[i - 1]); i--)
-		s->near[i] = s->near[i - 1];
-	s->near[i] = e;
-}
-
-static struct event next_event(const struct mw_run *run, struct mw_sim *s)
-{
-	while (s->n_near < NEAR && s->n_heap) {
-		s->near[s->n_near] = heap_pop(s);
-		fetch_event(run, &s->near[s->n_near++]);
-	}
-	struct event first = s->near[0];
-	s->n_near--;
-	for (uint32_t i = 0; i < s->n_near; i++)
-		s->near[i] = s->near[i + 1];
-	return first;
+	mw_queue_look_ahead(q);
+	fetch_ahead(run, q);
+	return mw_queue_pop(q, e);
 }
 
 /* Virtual seconds from a view to the landing of its push: gradient, straggling, push. */
@@ -276,9 +222,8 @@ static void try_begin(struct mw_run *run, struct mw_worker *w, double now, uint6
 	mw_step_fetch(w, &run->bench[0], slowest);
 	begin(run, w);
 	double d = step_time(run, w);
-	struct event e = { .time = now + d, .worker = w->id, .finish = true };
-	note_rows(run, w, &e);
-	add_event(s, e);
+	mw_queue_push(
+		&s->events, (struct mw_sim_event){ .time = now + d, .worker = w->id, .finish = true }, now);
 }
 
 static void unpark(struct mw_run *run, double now)
@@ -309,15 +254,16 @@ static void run_free(struct mw_run *run)
 	struct mw_sim *s = run->engine;
 	uint64_t n = 0;
 	unpark(run, run->virtual_s);
-	while (s->n_near + s->n_heap && !stopping(run, n++)) {
-		struct event e = next_event(run, s);
+	struct mw_sim_event e;
+	while (!stopping(run, n++) && next_event(run, &s->events, &e)) {
 		struct mw_worker *w = run->worker[e.worker];
 		run->virtual_s = e.time;
 		if (e.finish) {
 			finish(run, w);
 			double d = mw_sched_value(run->mix_time, run->seed, w->id, w->step);
 			if (d > 0) {
-				add_event(s, (struct event){ .time = e.time + d, .worker = w->id });
+				mw_queue_push(&s->events,
+					(struct mw_sim_event){ .time = e.time + d, .worker = w->id }, e.time);
 				continue;
 			}
 		}
@@ -446,9 +392,9 @@ static int start(struct mw_run *run, struct mw_err *err)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);
 	pthread_cond_init(&s->done, NULL);
-	s->heap = mw_alloc_array(run->n_workers + 1, sizeof(*s->heap), "the event queue", err);
+	MW_TRY(mw_queue_init(&s->events, run->n_workers, err));
 	s->parked = mw_alloc_array(run->n_workers, 1, "the event queue", err);
-	if (!s->heap || !s->parked)
+	if (!s->parked)
 		return err->code;
 	for (uint32_t w = 0; w < run->n_workers; w++) {
 		MW_TRY(mw_worker_new(run, w, &run->worker[w], err));
@@ -501,7 +447,7 @@ static void stop(struct mw_run *run)
 			mw_free(run->worker[w]->x);
 			run->worker[w]->x = NULL;
 		}
-	mw_free(s->heap);
+	mw_queue_fini(&s->events);
 	mw_free(s->parked);
 	mw_free(s->queue);
 	mw_free(s->task);
