@@ -83,6 +83,8 @@ struct mw_worker {
 	struct mw_hist *staleness;    /* its own, or the run's where there are very many workers */
 	double staleness_sum, staleness_n;
 	uint64_t staleness_max;
+	double staleness_s, latency_n; /* seconds from view to push, summed over samples, and their number */
+	uint64_t skew_sum;             /* pushes of others that went by while the counters were read */
 	uint32_t id, timeline_at;
 	uint32_t rows_have, rows_at;
 	uint32_t action; /* pushes and mixes done of the step that was begun */
@@ -96,12 +98,10 @@ struct mw_worker {
 	float *state;                  /* --state worker: fields * dim floats, else NULL */
 	uint32_t *due_head, *due_tail; /* per step modulo pool_n: lists of pool indices */
 	uint32_t *free_list, n_free;
-	uint64_t flushed;              /* deltas pushed early because the run ended */
-	uint64_t ssp_clock;            /* the slowest clock when the view was fetched */
-	double staleness_s, latency_n; /* seconds from view to push, summed over samples, and their number */
-	double wait_s;                 /* at gates and barriers (threads engine) */
-	uint64_t skew_sum;             /* pushes of others that went by while the counters were read */
-	float *x; /* sim with several threads: the view, until the gradient is computed */
+	uint64_t flushed;   /* deltas pushed early because the run ended */
+	uint64_t ssp_clock; /* the slowest clock when the view was fetched */
+	double wait_s;      /* at gates and barriers (threads engine) */
+	float *x;           /* sim with several threads: the view, until the gradient is computed */
 } MW_LINE_ALIGNED;
 
 struct mw_evaluation {
