@@ -172,7 +172,65 @@ static void pieces_agree(void **state)
 	free(text);
 }
 
-/* A row longer than a block of inflated text. */
+/* Up to 49 rows of 4 to some 120 bytes; every value is the row's number. Returns the number of bytes. */
+static size_t uneven_rows(char *text, int rows, int turn)
+{
+	size_t n = 0;
+	for (int r = 1; r <= rows; r++) {
+		n += (size_t)sprintf(text + n, "%d", r % 2);
+		for (int i = 1; i <= (r * 7 + turn * 13) % 17; i++)
+			n += (size_t)sprintf(text + n, " %d:%d", i, r);
+		text[n++] = '\n';
+	}
+	return n;
+}
+
+/* Rows of any length against blocks of any size: each row is read once. */
+static void block_edges(void **state)
+{
+	char text[8192];
+	(void)state;
+	for (int turn = 0; turn < 30; turn++) {
+		int rows = 2 + turn * 3 % 48;
+		size_t n = uneven_rows(text, rows, turn) -
+			   (size_t)(turn % 2); /* with and without the last newline */
+		const char *path = write_bytes("edges", text, n);
+		for (int threads = 1; threads <= 64; threads += 1 + threads / 2) {
+			struct mw_dataset *d =
+				load_ok(REQ(.path = path, AUTO, .features = 17, .threads = threads));
+			assert_int_equal(d->rows, rows);
+			for (int r = 1; r <= rows; r++) {
+				uint64_t at = d->row_ptr[r - 1], length = d->row_ptr[r] - at;
+				assert_int_equal(length, (r * 7 + turn * 13) % 17);
+				assert_true(d->y[r - 1] == (r % 2 ? 1 : -1));
+				for (uint64_t i = 0; i < length; i++)
+					assert_true(d->col[at + i] == i && d->val[at + i] == (float)r);
+			}
+			mw_dataset_free(d);
+		}
+	}
+}
+
+/* Of several errors the first in the file is reported, whichever thread is first to meet one. */
+static void first_error_wins(void **state)
+{
+	char text[8192];
+	size_t n = uneven_rows(text, 40, 1), middle = n / 2;
+	char *line = (char *)memchr(text + middle, '\n', n - middle) + 1, want[100];
+	int lines = 1;
+	const char *path;
+	(void)state;
+	for (char *p = text; p < line; p++)
+		lines += *p == '\n';
+	line[0] = 'y';
+	text[n - 2] = 'z';
+	path = write_bytes("first", text, n);
+	snprintf(want, sizeof(want), ":%d:1: expected a number as the label, found 'y'", lines);
+	for (int threads = 1; threads <= 64; threads += 1 + threads / 2)
+		load_fails(REQ(.path = path, AUTO, .threads = threads), MW_EDATA, path, want);
+}
+
+/* A row longer than any block. */
 static void very_long_row(void **state)
 {
 	size_t room = 40 << 20, n = 0;
@@ -184,12 +242,16 @@ static void very_long_row(void **state)
 	while (n < 20u << 20)
 		n += (size_t)sprintf(text + n, " %u:1", ++k);
 	n += (size_t)sprintf(text + n, "\n1 2:1\n");
-	d = load_ok(REQ(.path = write_gzip("long.svm.gz", text, n), AUTO));
-	assert_int_equal(d->rows, 3);
-	assert_int_equal(d->features, k);
-	assert_int_equal(d->nnz, k + 2);
-	assert_int_equal(d->row_ptr[2], k + 1);
-	mw_dataset_free(d);
+	for (int threads = 0; threads < 4; threads++) {
+		d = load_ok(REQ(.path = threads ? write_bytes("long.svm", text, n)
+						: write_gzip("long.svm.gz", text, n),
+			AUTO, .threads = threads));
+		assert_int_equal(d->rows, 3);
+		assert_int_equal(d->features, k);
+		assert_int_equal(d->nnz, k + 2);
+		assert_int_equal(d->row_ptr[2], k + 1);
+		mw_dataset_free(d);
+	}
 	free(text);
 }
 
@@ -352,6 +414,8 @@ int main(void)
 		cmocka_unit_test(places_of_errors),
 		cmocka_unit_test(place_in_any_piece),
 		cmocka_unit_test(pieces_agree),
+		cmocka_unit_test(block_edges),
+		cmocka_unit_test(first_error_wins),
 		cmocka_unit_test(very_long_row),
 		cmocka_unit_test(index_bases),
 		cmocka_unit_test(widths),

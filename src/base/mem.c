@@ -95,6 +95,25 @@ void *mw_alloc_array(size_t n, size_t size, const char *what, struct mw_err *err
 	return mw_alloc(n * size, what, err);
 }
 
+/* Give the pages of one mapping to another. */
+static bool move_pages(void *to, void *from, size_t bytes)
+{
+	bytes = (bytes + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1);
+	return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+}
+
+int mw_grow(void **p, size_t old, size_t bytes, const char *what, struct mw_err *err)
+{
+	void *q = mw_alloc(bytes, what, err);
+	if (!q)
+		return MW_ERESOURCE;
+	if (old && (!header_of(*p)->mapped || !header_of(q)->mapped || !move_pages(q, *p, old)))
+		memcpy(q, *p, old);
+	mw_free(*p);
+	*p = q;
+	return 0;
+}
+
 void mw_free(void *p)
 {
 	if (!p)

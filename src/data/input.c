@@ -3,14 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* gzread takes an unsigned count and returns an int. */
 #define READ_MAX        ((size_t)1 << 30)
-#define GZ_BUFFER_BYTES (1u << 18)
+#define GZ_BUFFER_BYTES (1u << 17)
 
 static int check_kind(const char *path, const struct stat *st, struct mw_err *err)
 {
@@ -24,6 +24,12 @@ static int check_kind(const char *path, const struct stat *st, struct mw_err *er
 	if (!st->st_size)
 		MW_FAIL(err, DATA, "%s: the file is empty", path);
 	return 0;
+}
+
+static int fail_changed(const struct mw_input *in, struct mw_err *err)
+{
+	MW_FAIL(err, DATA, "%s: the file changed while it was read; load it again when it is complete",
+		in->path);
 }
 
 int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err)
@@ -44,6 +50,7 @@ int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err)
 	if (ret < 0)
 		goto out;
 	in->size = (uint64_t)st.st_size;
+	in->mtime = st.st_mtim;
 	if (pread(in->fd, magic, 2, 0) < 0) {
 		ret = mw_err_set(err, MW_EDATA, "%s: cannot read: %s", path, strerror(errno));
 		goto out;
@@ -57,40 +64,54 @@ out:
 
 void mw_input_close(struct mw_input *in)
 {
-	if (in->map)
-		munmap(in->map, in->map_bytes);
 	if (in->gz)
 		gzclose(in->gz);
-	else if (in->path && in->fd >= 0)
+	if (in->path && in->fd >= 0)
 		close(in->fd);
 	*in = (struct mw_input){ .fd = -1 };
 }
 
-int mw_input_map(struct mw_input *in, struct mw_err *err)
+int mw_input_read_at(const struct mw_input *in, void *buf, size_t n, uint64_t at, struct mw_err *err)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t file_bytes = (in->size + page - 1) & ~(page - 1);
-	void *at;
-	/* One anonymous page stays behind the file: a parser may look past a file that ends with its last
-	 * page. */
-	in->map_bytes = file_bytes + page;
-	at = mmap(NULL, in->map_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at == MAP_FAILED)
-		MW_FAIL(err, RESOURCE, "%s: cannot map %zu bytes: %s", in->path, in->map_bytes,
-			strerror(errno));
-	in->map = at;
-	if (mmap(at, file_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, in->fd, 0) == MAP_FAILED)
-		MW_FAIL(err, RESOURCE, "%s: cannot map: %s", in->path, strerror(errno));
-	madvise(at, file_bytes, MADV_SEQUENTIAL); /* advice only */
+	for (size_t got = 0; got < n;) {
+		ssize_t r = pread(in->fd, (char *)buf + got, n - got, (off_t)(at + got));
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			MW_FAIL(err, DATA, "%s: cannot read: %s", in->path, strerror(errno));
+		if (!r)
+			return fail_changed(in, err);
+		got += (size_t)r;
+	}
 	return 0;
+}
+
+int mw_input_unchanged(const struct mw_input *in, struct mw_err *err)
+{
+	struct stat st;
+	if (fstat(in->fd, &st) < 0)
+		MW_FAIL(err, DATA, "%s: cannot stat: %s", in->path, strerror(errno));
+	if ((uint64_t)st.st_size != in->size || st.st_mtim.tv_sec != in->mtime.tv_sec ||
+		st.st_mtim.tv_nsec != in->mtime.tv_nsec)
+		return fail_changed(in, err);
+	return 0;
+}
+
+double mw_input_progress(const struct mw_input *in)
+{
+	z_off_t at = in->gz ? gzoffset(in->gz) : 0;
+	return at > 0 ? fmin(1, (double)at / (double)in->size) : 0;
 }
 
 static int gz_begin(struct mw_input *in, struct mw_err *err)
 {
-	in->gz = gzdopen(in->fd, "rb");
-	if (!in->gz)
+	int fd = fcntl(in->fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes it */
+	in->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
+	if (!in->gz) {
+		if (fd >= 0)
+			close(fd);
 		MW_FAIL(err, RESOURCE, "%s: no memory for zlib", in->path);
-	in->fd = -1; /* gzclose closes it */
+	}
 	gzbuffer(in->gz, GZ_BUFFER_BYTES);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* input.h: the bytes of a data file, mapped when plain and inflated as a stream when gzip; told apart by
+/* input.h: the bytes of a data file, from anywhere when plain and inflated as a stream when gzip; told apart by
  * content. */
 #ifndef MW_DATA_INPUT_H
 #define MW_DATA_INPUT_H
@@ -6,35 +6,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <zlib.h>
 
 #include "base/err.h"
 
 #define MW_HEAD_BYTES 4096
-/* Bytes after the end of a mapping, and after what callers read, that may be loaded too; zero in a mapping.
- */
+/* Bytes behind a text that parsers may look at; zero behind its last line. */
 #define MW_INPUT_PAD 64
 
 struct mw_input {
 	const char *path; /* borrowed */
-	int fd;           /* -1 when closed or owned by gz */
+	int fd;           /* -1 when closed */
 	uint64_t size;    /* of the file on disk */
+	struct timespec mtime;
 	bool gzip;
 
-	char *map; /* plain files, after mw_input_map: size bytes, then at least MW_INPUT_PAD zero bytes */
-	size_t map_bytes;
-
-	gzFile gz; /* after the first mw_input_read */
+	gzFile gz; /* after the first mw_input_read; has a descriptor of its own */
 	bool ended;
 };
 
 /* Open a regular file that isn't empty. On failure nothing is left open. */
 int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err);
-/* Closes and unmaps; fine on a zeroed struct. */
+/* Fine on a zeroed struct. */
 void mw_input_close(struct mw_input *in);
 
-/* Map a plain file. Not for gzip. */
-int mw_input_map(struct mw_input *in, struct mw_err *err);
+/*
+ * Read n bytes of a plain file from `at` on, all within its size. Thread-safe. Not mapped: a page fault costs more
+ * than copying a page, and a file that is cut off meanwhile is an error here, not a signal.
+ */
+int mw_input_read_at(const struct mw_input *in, void *buf, size_t n, uint64_t at, struct mw_err *err);
+/* Is the file still the one that was opened? DATA if it was written to since. */
+int mw_input_unchanged(const struct mw_input *in, struct mw_err *err);
+/* The share of a gzip file that mw_input_read has used up so far, 0 to 1. */
+double mw_input_progress(const struct mw_input *in);
 /*
  * The next n bytes of content (inflated if gzip), fewer only at the end. Returns the count, or a negative
  * code for a truncated or damaged file. Concatenated gzip members are one stream; checksums are verified.

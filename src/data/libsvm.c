@@ -1,74 +1,25 @@
-/* libsvm.c: loads LIBSVM text: cut at line ends, counted and then parsed in parallel into one CSR. */
+/* libsvm.c: loads LIBSVM text in one pass: blocks of whole lines, parsed in parallel, placed in order into one CSR. */
 #include "data/libsvm.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <pthread.h>
 
 #include "base/mem.h"
 #include "data/input.h"
+#include "data/libsvm_csr.h"
 #include "data/parallel.h"
 
-/* Readable elements behind the end of col and val (dataset.h). */
-#define CSR_PAD 16
 /* Text for which a thread of its own pays. */
 #define THREAD_BYTES ((uint64_t)1 << 20)
+/* A block of text, with what is parsed from it, stays in a core's second-level cache. */
+#define BLOCK_BYTES ((uint64_t)256 << 10)
+#define BLOCK_LEAST 64
+/* What is read behind a block at first to find the end of its last line. */
+#define TAIL_BYTES 4096
 /* Inflated text is parsed in blocks of this size, while the next one is inflated. */
-#define BLOCK_BYTES ((size_t)8 << 20)
-
-/* The pieces of a file, in order. Owned: the chunks, their labels, and (own_rows) their arrays. */
-struct pieces {
-	struct mw_libsvm_rules rules;
-	struct mw_libsvm_chunk **chunk;
-	int n, room;
-	bool own_rows;
-};
-
-static void free_rows(struct mw_libsvm_chunk *c)
-{
-	free(c->row_ptr);
-	free(c->col);
-	free(c->val);
-	free(c->y);
-	c->row_ptr = NULL;
-	c->col = NULL;
-	c->val = c->y = NULL;
-}
-
-static void pieces_fini(struct pieces *s)
-{
-	for (int i = 0; i < s->n; i++) {
-		if (s->own_rows)
-			free_rows(s->chunk[i]);
-		mw_labels_fini(&s->chunk[i]->labels);
-		free(s->chunk[i]);
-	}
-	free(s->chunk);
-}
-
-static struct mw_libsvm_chunk *add_chunk(
-	struct pieces *s, const char *begin, const char *end, struct mw_err *err)
-{
-	struct mw_libsvm_chunk *c = calloc(1, sizeof(*c));
-	if (c && s->n == s->room) {
-		int room = s->room ? 2 * s->room : 64;
-		void *grown = realloc(s->chunk, (size_t)room * sizeof(*s->chunk));
-		if (!grown) {
-			free(c);
-			c = NULL;
-		} else {
-			s->chunk = grown;
-			s->room = room;
-		}
-	}
-	if (!c) {
-		mw_err_set(err, MW_ERESOURCE, "out of memory: list of pieces of %s", s->rules.req->path);
-		return NULL;
-	}
-	*c = (struct mw_libsvm_chunk){ .rules = &s->rules, .begin = begin, .end = end };
-	s->chunk[s->n++] = c;
-	return c;
-}
+#define GZ_BLOCK_BYTES ((size_t)1 << 20)
 
 static void make_rules(const struct mw_data_request *req, struct mw_libsvm_rules *rules)
 {
@@ -80,357 +31,356 @@ static void make_rules(const struct mw_data_request *req, struct mw_libsvm_rules
 }
 
 /* A byte order mark is no data. */
-static size_t bom_bytes(const char *p)
+static size_t bom_bytes(const char *p, size_t n)
 {
-	return memcmp(p, "\xef\xbb\xbf", 3) ? 0 : 3;
+	return n >= 3 && !memcmp(p, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
-/* ---- plain text: mapped, one chunk a thread, rows written where they stay */
-
-static int cut(struct pieces *s, const char *text, const char *end, int n, struct mw_err *err)
+/* Make room for n bytes of text and its padding; the first `keep` stay. */
+static int grow_text(char **text, size_t *room, size_t keep, size_t n, struct mw_err *err)
 {
-	const char *begin = text;
-	uint64_t bytes = (uint64_t)(end - text);
-	for (int i = 1; i <= n; i++) {
-		const char *stop = text + (uint64_t)((unsigned __int128)bytes * (unsigned)i / (unsigned)n),
-			   *nl;
-		if (stop < begin)
-			continue;
-		nl = memchr(stop, '\n', (size_t)(end - stop));
-		stop = nl && i < n ? nl + 1 : end;
-		if (stop > begin && !add_chunk(s, begin, stop, err))
-			return MW_ERESOURCE;
-		begin = stop;
-	}
+	if (n <= *room)
+		return 0;
+	n += n / 8; /* the next block may be a little longer */
+	MW_TRY(mw_grow((void **)text, keep, n + MW_INPUT_PAD, "a block of text", err));
+	*room = n;
 	return 0;
 }
 
-static void count_task(void *ctx, int i)
-{
-	mw_libsvm_count(((struct pieces *)ctx)->chunk[i]);
-}
+/* ---- plain text: each thread takes the next block of the file, reads and parses it */
 
-static void parse_task(void *ctx, int i)
-{
-	mw_libsvm_parse(((struct pieces *)ctx)->chunk[i]);
-}
-
-static int alloc_csr(struct mw_dataset *d, uint64_t rows, uint64_t nnz, struct mw_err *err)
-{
-	d->row_ptr = mw_alloc_array(rows + 1, sizeof(*d->row_ptr), "row pointers", err);
-	d->y = mw_alloc_array(rows, sizeof(*d->y), "labels", err);
-	d->col = mw_alloc_array(nnz + CSR_PAD, sizeof(*d->col), "column indices", err);
-	d->val = mw_alloc_array(nnz + CSR_PAD, sizeof(*d->val), "values", err);
-	return d->row_ptr && d->y && d->col && d->val ? 0 : MW_ERESOURCE;
-}
-
-/* Each chunk gets the place that its count says it needs at most. */
-static int place_chunks(struct pieces *s, struct mw_dataset *d, struct mw_err *err)
-{
-	uint64_t lines = 0, colons = 0;
-	for (int i = 0; i < s->n; i++) {
-		s->chunk[i]->lines_before = lines;
-		s->chunk[i]->nnz_before = colons;
-		lines += s->chunk[i]->lines;
-		colons += s->chunk[i]->colons;
-	}
-	MW_TRY(alloc_csr(d, lines, colons, err));
-	for (int i = 0; i < s->n; i++) {
-		struct mw_libsvm_chunk *c = s->chunk[i];
-		c->row_ptr = d->row_ptr + c->lines_before;
-		c->y = d->y + c->lines_before;
-		c->col = d->col + c->nnz_before;
-		c->val = d->val + c->nnz_before;
-	}
-	return 0;
-}
-
-/* The error that stands first in the file. */
-static int first_error(const struct pieces *s, struct mw_err *err)
-{
-	for (int i = 0; i < s->n; i++)
-		if (s->chunk[i]->err.code)
-			return mw_err_set(err, s->chunk[i]->err.code, "%s", s->chunk[i]->err.msg);
-	return 0;
-}
-
-/* Close the gaps that blank lines, comments and colons in comments have left. */
-static void close_gaps(struct pieces *s, struct mw_dataset *d)
-{
-	for (int i = 0; i < s->n; i++) {
-		struct mw_libsvm_chunk *c = s->chunk[i];
-		uint64_t shift = c->nnz_before - d->nnz;
-		if (c->row_ptr != d->row_ptr + d->rows) {
-			memmove(d->row_ptr + d->rows, c->row_ptr, c->rows * sizeof(*c->row_ptr));
-			memmove(d->y + d->rows, c->y, c->rows * sizeof(*c->y));
-		}
-		if (shift) {
-			memmove(d->col + d->nnz, c->col, c->nnz * sizeof(*c->col));
-			memmove(d->val + d->nnz, c->val, c->nnz * sizeof(*c->val));
-			for (uint64_t r = 0; r < c->rows; r++)
-				d->row_ptr[d->rows + r] -= shift;
-		}
-		d->rows += c->rows;
-		d->nnz += c->nnz;
-	}
-	d->row_ptr[d->rows] = d->nnz;
-	memset(d->col + d->nnz, 0, CSR_PAD * sizeof(*d->col));
-	memset(d->val + d->nnz, 0, CSR_PAD * sizeof(*d->val));
-}
-
-static int load_plain(struct pieces *s, struct mw_input *in, struct mw_dataset *d, struct mw_err *err)
-{
-	const char *text;
-	int n = mw_parallel_threads(s->rules.req->threads, in->size, THREAD_BYTES);
-	MW_TRY(mw_input_map(in, err));
-	text = in->map + bom_bytes(in->map);
-	d->file_bytes = in->size;
-	MW_TRY(cut(s, text, in->map + in->size, n, err));
-	mw_parallel_run(s->n, count_task, s);
-	MW_TRY(place_chunks(s, d, err));
-	mw_parallel_run(s->n, parse_task, s);
-	MW_TRY(first_error(s, err));
-	close_gaps(s, d);
-	return 0;
-}
-
-/* ---- gzip: inflated in blocks of whole lines, each parsed (by a second thread) while the next is inflated
- */
-
-struct block {
-	char *text;
-	size_t room, n; /* n bytes of whole lines; what follows belongs to the next block */
-	struct mw_libsvm_chunk *chunk;
-	pthread_t thread;
-	bool started;
+struct plain {
+	const struct mw_input *in;
+	struct mw_libsvm_csr *csr;
+	uint64_t block_bytes, blocks;
+	_Atomic uint64_t next;    /* the next block to take; Sync: relaxed, hands out numbers only */
+	struct mw_labels *labels; /* one a thread, written by it alone */
+	bool alone;
 };
 
-/* malloc: these arrays needn't be zeroed, aligned or readable past their end, and don't live long. */
-static bool alloc_block(struct mw_libsvm_chunk *c)
+/* A thread's text and, unless it is alone, the arrays that it parses into. */
+struct reader {
+	char *text, *arrays;
+	size_t room, n;
+	size_t array_room; /* bytes of text that the arrays suffice for */
+	struct mw_libsvm_chunk chunk;
+};
+
+/* All arrays in one allocation: a large one, of which only what is used is ever touched. */
+static int alloc_arrays(struct reader *r, size_t n, struct mw_err *err)
 {
-	c->row_ptr = malloc(c->lines * sizeof(*c->row_ptr));
-	c->y = malloc(c->lines * sizeof(*c->y));
-	c->col = malloc((c->colons + 1) * sizeof(*c->col)); /* + 1: none is a size of 0 */
-	c->val = malloc((c->colons + 1) * sizeof(*c->val));
-	return c->row_ptr && c->y && c->col && c->val;
+	size_t rows = n / MW_LIBSVM_ROW_BYTES + 1, nnz = n / MW_LIBSVM_NNZ_BYTES + 1;
+	struct mw_libsvm_chunk *c = &r->chunk;
+	if (n <= r->array_room)
+		return 0;
+	mw_free(r->arrays);
+	r->arrays = mw_alloc(
+		rows * (sizeof(*c->row_ptr) + sizeof(*c->y)) + nnz * (sizeof(*c->col) + sizeof(*c->val)),
+		"rows of a block", err);
+	if (!r->arrays)
+		return MW_ERESOURCE;
+	r->array_room = n;
+	c->row_ptr = (uint64_t *)(void *)r->arrays;
+	c->col = (uint32_t *)(void *)(c->row_ptr + rows);
+	c->val = (float *)(void *)(c->col + nnz);
+	c->y = c->val + nnz;
+	return 0;
 }
 
-/* Allocate what was counted, and parse. Errors are left in the chunk. */
-static void *parse_block(void *arg)
+/* Read on until n bytes of text from `from` are there, or the file ends. */
+static int read_up_to(
+	const struct mw_input *in, struct reader *r, uint64_t from, size_t n, struct mw_err *err)
 {
-	struct mw_libsvm_chunk *c = arg;
-	if (alloc_block(c))
-		mw_libsvm_parse(c);
-	else
-		mw_err_set(&c->err, MW_ERESOURCE, "%s: out of memory: %llu values in a block",
-			c->rules->req->path, (unsigned long long)c->colons);
-	return NULL;
-}
-
-static void finish_block(struct block *b)
-{
-	if (b->started)
-		pthread_join(b->thread, NULL);
-	b->started = false;
-}
-
-static int grow_block(struct block *b, size_t room, struct mw_err *err)
-{
-	char *text = realloc(b->text, room + MW_INPUT_PAD);
-	if (!text)
-		MW_FAIL(err, RESOURCE, "out of memory: %zu MB of inflated text", room >> 20);
-	b->text = text;
-	b->room = room;
+	if (n > in->size - from)
+		n = (size_t)(in->size - from);
+	MW_TRY(grow_text(&r->text, &r->room, r->n, n, err));
+	MW_TRY(mw_input_read_at(in, r->text + r->n, n - r->n, from + r->n, err));
+	r->n = n;
 	return 0;
 }
 
 /*
+ * Read the lines that begin in the block. That takes the byte before it (does a line begin with the block?) and the
+ * rest of its last line. An empty text if no line begins there.
+ */
+static int read_block(const struct plain *p, struct reader *r, uint64_t number, struct mw_err *err)
+{
+	uint64_t begin = number * p->block_bytes, before = begin ? begin - 1 : 0;
+	size_t length = (size_t)(begin - before + p->block_bytes), more = TAIL_BYTES;
+	const char *nl, *last;
+	r->n = 0;
+	MW_TRY(read_up_to(p->in, r, before, length + more, err));
+	if (length > r->n)
+		length = r->n;
+	nl = begin ? memchr(r->text, '\n', length - 1) : NULL;
+	r->chunk.begin = r->chunk.end = r->text + length;
+	if (begin && !nl)
+		return 0;
+	for (size_t seen = length - 1; !(last = memchr(r->text + seen, '\n', r->n - seen)); more *= 2) {
+		if (before + r->n == p->in->size)
+			break;
+		seen = r->n;
+		MW_TRY(read_up_to(p->in, r, before, r->n + more, err));
+	}
+	memset(r->text + r->n, 0, MW_INPUT_PAD);
+	nl = begin ? memchr(r->text, '\n', r->n) : NULL; /* again: the text may have moved */
+	r->chunk.begin = nl ? nl + 1 : r->text + bom_bytes(r->text, r->n);
+	r->chunk.end = last ? last + 1 : r->text + r->n;
+	return 0;
+}
+
+static void read_and_parse(struct plain *p, struct reader *r, uint64_t number, double share)
+{
+	struct mw_libsvm_chunk *c = &r->chunk;
+	int ret = read_block(p, r, number, &c->err);
+	if (ret == 0)
+		ret = p->alone ? mw_libsvm_csr_direct(p->csr, c, share)
+			       : alloc_arrays(r, (size_t)(c->end - c->begin), &c->err);
+	if (ret == 0)
+		mw_libsvm_parse(c);
+}
+
+static void plain_task(void *ctx, int thread)
+{
+	struct plain *p = ctx;
+	struct reader r = { .chunk.rules = p->csr->rules };
+	for (;;) {
+		uint64_t number = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+		double share = (double)number / (double)p->blocks;
+		if (number >= p->blocks)
+			break;
+		read_and_parse(p, &r, number, share);
+		if (!mw_libsvm_csr_place(p->csr, &r.chunk, number, share))
+			break;
+	}
+	p->labels[thread] = r.chunk.labels;
+	mw_free(r.arrays);
+	mw_free(r.text);
+}
+
+/* Blocks of equal size, small ones where the file is small for its threads. */
+static uint64_t block_size(uint64_t bytes, int threads)
+{
+	uint64_t size = (bytes + (uint64_t)threads - 1) / (uint64_t)threads;
+	return size > BLOCK_BYTES ? BLOCK_BYTES : size < BLOCK_LEAST ? BLOCK_LEAST : size;
+}
+
+static int merge_labels(struct mw_labels *all, struct mw_labels *some, int n, struct mw_err *err)
+{
+	int ret = 0;
+	for (int i = 0; i < n; i++) {
+		if (ret == 0)
+			ret = mw_labels_merge(all, &some[i], err);
+		mw_labels_fini(&some[i]);
+	}
+	return ret;
+}
+
+static int load_plain(
+	struct mw_libsvm_csr *csr, struct mw_input *in, struct mw_labels *all, struct mw_err *err)
+{
+	struct mw_labels labels[MW_PARALLEL_MAX] = { { 0 } };
+	int threads = mw_parallel_threads(csr->rules->req->threads, in->size, THREAD_BYTES);
+	struct plain p = { .in = in, .csr = csr, .labels = labels, .alone = threads == 1 };
+	p.block_bytes = block_size(in->size, threads);
+	p.blocks = (in->size + p.block_bytes - 1) / p.block_bytes;
+	mw_parallel_run(threads, plain_task, &p);
+	MW_TRY(merge_labels(all, labels, threads, err));
+	csr->d->file_bytes = in->size;
+	return 0;
+}
+
+/* ---- gzip: inflated by this thread, in blocks of whole lines, each parsed (by another) while the next is inflated */
+
+enum { EMPTY, FULL, LAST };
+
+struct block {
+	char *text;
+	size_t room, n; /* n bytes of whole lines; what follows belongs to the next block */
+	double share;
+	int state;
+};
+
+/* Two blocks in turn. Sync: a block is the inflater's while EMPTY, the parser's otherwise; states change under lock. */
+struct gzip {
+	struct mw_libsvm_csr *csr;
+	struct block block[2];
+	struct mw_libsvm_chunk chunk; /* of the parser */
+	uint64_t number;              /* of the parser's block */
+	double share;                 /* of the file, before that block */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stop; /* the parser has found an error */
+};
+
+static void set_state(struct gzip *g, struct block *b, int state, bool stop)
+{
+	pthread_mutex_lock(&g->lock);
+	b->state = state;
+	g->stop |= stop;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Wait until the block is empty, or isn't. Returns its state, or -1 when the parser has stopped. */
+static int wait_state(struct gzip *g, struct block *b, bool empty)
+{
+	int state;
+	pthread_mutex_lock(&g->lock);
+	while ((b->state == EMPTY) != empty && !g->stop)
+		pthread_cond_wait(&g->changed, &g->lock);
+	state = g->stop ? -1 : b->state;
+	pthread_mutex_unlock(&g->lock);
+	return state;
+}
+
+/* Returns false at an error, which is in the CSR. */
+static bool parse_block(struct gzip *g, struct block *b)
+{
+	struct mw_libsvm_chunk *c = &g->chunk;
+	c->begin = b->text + (g->number ? 0 : bom_bytes(b->text, b->n));
+	c->end = b->text + b->n;
+	if (mw_libsvm_csr_direct(g->csr, c, g->share) == 0)
+		mw_libsvm_parse(c);
+	if (!mw_libsvm_csr_place(g->csr, c, g->number++, g->share))
+		return false;
+	g->share = b->share;
+	return true;
+}
+
+static void *gzip_parser(void *arg)
+{
+	struct gzip *g = arg;
+	for (int i = 0;; i ^= 1) {
+		struct block *b = &g->block[i];
+		int state = wait_state(g, b, false);
+		bool ok = state >= 0 && parse_block(g, b);
+		set_state(g, b, EMPTY, !ok);
+		if (!ok || state == LAST)
+			return NULL;
+	}
+}
+
+/*
  * Fill with `carry` bytes at `from` and what is inflated next, up to the last line end. A line longer than
- * the block makes it grow. *left: the bytes behind the last line end.
+ * the block makes it grow. *left: the bytes behind the last line end. The block becomes FULL or LAST.
  */
 static int fill_block(struct mw_input *in, struct block *b, const char *from, size_t carry, size_t *left,
 	struct mw_err *err)
 {
 	size_t have = carry;
 	const char *nl = NULL;
-	while (b->room < carry)
-		MW_TRY(grow_block(b, 2 * b->room, err));
+	MW_TRY(grow_text(&b->text, &b->room, 0, 2 * carry, err));
 	memcpy(b->text, from, carry);
 	for (;;) {
 		int64_t got = mw_input_read(in, b->text + have, b->room - have, err);
 		if (got < 0)
 			return (int)got;
+		nl = in->ended ? NULL : memrchr(b->text + have, '\n', (size_t)got);
 		have += (size_t)got;
-		nl = in->ended ? NULL : memrchr(b->text, '\n', have);
 		if (in->ended || nl)
 			break;
-		if (have == b->room)
-			MW_TRY(grow_block(b, 2 * b->room, err));
+		MW_TRY(grow_text(&b->text, &b->room, have, 2 * b->room, err));
 	}
 	b->n = nl ? (size_t)(nl + 1 - b->text) : have;
+	b->share = mw_input_progress(in);
 	*left = have - b->n;
 	if (in->ended)
 		memset(b->text + have, 0, MW_INPUT_PAD);
 	return 0;
 }
 
-static int start_block(struct pieces *s, struct block *b, bool first, bool alone, struct mw_err *err)
+/*
+ * Inflate all, handing blocks to the parser or (alone) parsing them here. A fault of the gzip file ends the text: an
+ * error of the lines before it comes first.
+ */
+static int inflate_all(struct gzip *g, struct mw_input *in, bool alone, struct mw_err *err)
 {
-	const char *begin = b->text;
-	const struct mw_libsvm_chunk *before = first ? NULL : s->chunk[s->n - 1];
-	if (first && b->n >= 3)
-		begin += bom_bytes(begin);
-	b->chunk = add_chunk(s, begin, b->text + b->n, err);
-	if (!b->chunk)
-		return MW_ERESOURCE;
-	if (before)
-		b->chunk->lines_before = before->lines_before + before->lines;
-	mw_libsvm_count(b->chunk);
-	b->started = !alone && !pthread_create(&b->thread, NULL, parse_block, b->chunk);
-	if (!b->started)
-		parse_block(b->chunk);
-	return 0;
-}
-
-static int read_blocks(
-	struct pieces *s, struct mw_input *in, struct block b[2], struct mw_dataset *d, struct mw_err *err)
-{
-	bool alone = mw_parallel_threads(s->rules.req->threads, 2, 1) == 1;
 	const char *carry_from = "";
 	size_t carry = 0, left = 0;
-	/* Small files don't need large blocks: text rarely shrinks to less than a sixteenth. */
-	size_t room = in->size < BLOCK_BYTES / 16 ? 16 * in->size : BLOCK_BYTES;
-	MW_TRY(grow_block(&b[0], room, err));
-	MW_TRY(grow_block(&b[1], room, err));
+	int ret = 0;
 	for (int i = 0;; i ^= 1) {
-		MW_TRY(fill_block(in, &b[i], carry_from, carry, &left, err));
-		finish_block(&b[i ^ 1]);
-		MW_TRY(first_error(s, err));
-		d->file_bytes += b[i].n;
-		if (b[i].n)
-			MW_TRY(start_block(s, &b[i], s->n == 0, alone, err));
-		if (in->ended) {
-			finish_block(&b[i]);
-			return first_error(s, err);
-		}
-		carry_from = b[i].text + b[i].n;
+		struct block *b = &g->block[i];
+		if (wait_state(g, b, true) < 0)
+			return 0;
+		ret = fill_block(in, b, carry_from, carry, &left, err);
+		if (ret < 0)
+			b->n = 0;
+		g->csr->d->file_bytes += b->n;
+		carry_from = b->text + b->n;
 		carry = left;
+		if (alone && !parse_block(g, b))
+			return 0;
+		if (!alone)
+			set_state(g, b, in->ended || ret < 0 ? LAST : FULL, false);
+		if (in->ended || ret < 0)
+			return ret;
 	}
 }
 
-/* Move what the blocks hold into one CSR, one array at a time, so that little is there twice. */
-static int gather(struct pieces *s, struct mw_dataset *d, struct mw_err *err)
+static int inflate_and_parse(struct gzip *g, struct mw_input *in, struct mw_err *err)
 {
-	uint64_t rows = 0, nnz = 0;
-	for (int i = 0; i < s->n; i++) {
-		rows += s->chunk[i]->rows;
-		nnz += s->chunk[i]->nnz;
-	}
-	d->col = mw_alloc_array(nnz + CSR_PAD, sizeof(*d->col), "column indices", err);
-	for (int i = 0; d->col && i < s->n; i++) {
-		struct mw_libsvm_chunk *c = s->chunk[i];
-		memcpy(d->col + d->nnz, c->col, c->nnz * sizeof(*c->col));
-		d->nnz += c->nnz;
-		free(c->col);
-		c->col = NULL;
-	}
-	d->val = mw_alloc_array(nnz + CSR_PAD, sizeof(*d->val), "values", err);
-	d->row_ptr = mw_alloc_array(rows + 1, sizeof(*d->row_ptr), "row pointers", err);
-	d->y = mw_alloc_array(rows, sizeof(*d->y), "labels", err);
-	if (!d->col || !d->val || !d->row_ptr || !d->y)
-		return MW_ERESOURCE;
-	d->nnz = 0;
-	for (int i = 0; i < s->n; i++) {
-		struct mw_libsvm_chunk *c = s->chunk[i];
-		memcpy(d->val + d->nnz, c->val, c->nnz * sizeof(*c->val));
-		memcpy(d->y + d->rows, c->y, c->rows * sizeof(*c->y));
-		for (uint64_t r = 0; r < c->rows; r++)
-			d->row_ptr[d->rows + r] = c->row_ptr[r] + d->nnz;
-		d->nnz += c->nnz;
-		d->rows += c->rows;
-		free_rows(c);
-	}
-	d->row_ptr[d->rows] = d->nnz;
-	return 0;
-}
-
-static int load_gzip(struct pieces *s, struct mw_input *in, struct mw_dataset *d, struct mw_err *err)
-{
-	struct block b[2] = { { 0 }, { 0 } };
+	bool alone = mw_parallel_threads(g->csr->rules->req->threads, 2, 1) == 1;
+	/* Small files don't need large blocks: text rarely shrinks to less than a sixteenth. */
+	size_t room = in->size < GZ_BLOCK_BYTES / 16 ? 16 * in->size : GZ_BLOCK_BYTES;
+	pthread_t parser;
 	int ret;
-	s->own_rows = true;
-	ret = read_blocks(s, in, b, d, err);
-	for (int i = 0; i < 2; i++) {
-		finish_block(&b[i]);
-		free(b[i].text);
-	}
-	return ret < 0 ? ret : gather(s, d, err);
+	for (int i = 0; i < 2; i++)
+		MW_TRY(grow_text(&g->block[i].text, &g->block[i].room, 0, room, err));
+	alone = alone || pthread_create(&parser, NULL, gzip_parser, g);
+	ret = inflate_all(g, in, alone, err);
+	if (!alone)
+		pthread_join(parser, NULL);
+	return ret;
+}
+
+static int load_gzip(
+	struct mw_libsvm_csr *csr, struct mw_input *in, struct mw_labels *all, struct mw_err *err)
+{
+	struct gzip g = { .csr = csr, .chunk.rules = csr->rules };
+	struct mw_err inflated = { 0 };
+	if (pthread_mutex_init(&g.lock, NULL) || pthread_cond_init(&g.changed, NULL))
+		MW_FAIL(err, RESOURCE, "%s: can't make the locks of the loader", in->path);
+	inflate_and_parse(&g, in, &inflated);
+	mw_err_set(&csr->err, inflated.code, "%s", inflated.msg); /* unless a line's error is there */
+	pthread_mutex_destroy(&g.lock);
+	pthread_cond_destroy(&g.changed);
+	for (int i = 0; i < 2; i++)
+		mw_free(g.block[i].text);
+	return merge_labels(all, &g.chunk.labels, 1, err);
 }
 
 /* ---- the file as a whole */
 
-/* One index base for all chunks; then the width. */
-static int unify_index(struct pieces *s, struct mw_dataset *d, struct mw_err *err)
+static int load_rows(
+	struct mw_libsvm_csr *csr, struct mw_input *in, struct mw_labels *labels, struct mw_err *err)
 {
-	const struct mw_libsvm_chunk *widest = NULL;
-	uint32_t shift = 1;
-	uint64_t at = 0;
-	for (int i = 0; i < s->n; i++) {
-		const struct mw_libsvm_chunk *c = s->chunk[i];
-		if (c->nnz && c->shift < shift)
-			shift = c->shift;
-		if (c->nnz && (!widest || c->index_max > widest->index_max))
-			widest = c;
-	}
-	if (s->rules.base == MW_BASE_ZERO)
-		shift = 0;
-	for (int i = 0; i < s->n; at += s->chunk[i++]->nnz)
-		if (s->chunk[i]->shift != shift)
-			for (uint64_t k = 0; k < s->chunk[i]->nnz; k++)
-				d->col[at + k]++;
-	d->index_base = shift;
-	d->features = s->rules.width;
-	if (d->features && widest && widest->index_max >= (uint64_t)d->features + shift)
-		return mw_libsvm_too_wide(
-			&s->rules, widest->index_max, !shift, widest->max_line, widest->max_column, err);
-	if (!d->features && !widest)
-		MW_FAIL(err, DATA,
-			"%s: no row has a feature; give data with INDEX:VALUE pairs, or --features N",
-			s->rules.req->path);
-	if (!d->features)
-		d->features = (uint32_t)(widest->index_max + 1 - shift);
-	return 0;
-}
-
-static int unify_labels(struct pieces *s, struct mw_dataset *d, struct mw_err *err)
-{
-	struct mw_labels all = { 0 };
-	int ret = 0;
-	for (int i = 0; i < s->n && ret == 0; i++)
-		ret = mw_labels_merge(&all, &s->chunk[i]->labels, err);
+	int ret = in->gzip ? load_gzip(csr, in, labels, err) : load_plain(csr, in, labels, err);
+	if (csr->err.code)
+		return mw_err_set(err, csr->err.code, "%s", csr->err.msg);
 	if (ret == 0)
-		ret = mw_labels_apply(s->rules.req, &all, d, err);
-	mw_labels_fini(&all);
-	return ret;
+		ret = mw_input_unchanged(in, err);
+	return ret < 0 ? ret : mw_libsvm_csr_finish(csr, err);
 }
 
 static int load(const struct mw_data_request *req, struct mw_dataset *d, struct mw_err *err)
 {
-	struct pieces s = { 0 };
+	struct mw_libsvm_rules rules;
+	struct mw_libsvm_csr csr;
+	struct mw_labels labels = { 0 };
 	struct mw_input in;
 	int ret;
-	make_rules(req, &s.rules);
+	make_rules(req, &rules);
 	d->kind = MW_X_CSR;
-	MW_TRY(mw_input_open(&in, req->path, err));
-	ret = in.gzip ? load_gzip(&s, &in, d, err) : load_plain(&s, &in, d, err);
-	if (ret == 0 && !d->rows)
-		ret = mw_err_set(err, MW_EDATA, "%s: no rows, only blank lines and comments", req->path);
+	MW_TRY(mw_libsvm_csr_init(&csr, &rules, d, err));
+	ret = mw_input_open(&in, req->path, err);
 	if (ret == 0)
-		ret = unify_index(&s, d, err);
+		ret = load_rows(&csr, &in, &labels, err);
 	if (ret == 0)
-		ret = unify_labels(&s, d, err);
+		ret = mw_labels_apply(req, &labels, d, err);
 	mw_input_close(&in);
-	pieces_fini(&s);
+	mw_labels_fini(&labels);
+	mw_libsvm_csr_fini(&csr);
 	return ret;
 }
 

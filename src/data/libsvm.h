@@ -17,37 +17,37 @@ struct mw_libsvm_rules {
 };
 
 /*
- * Whole lines of text, and where their rows go. Sync: filled by the caller before a thread parses it, by that
- * thread alone while it does, and read again after the join; no two chunks share a byte of their arrays.
+ * A block of whole lines, and where its rows go. Sync: of one thread, except that the arrays may be those of the
+ * data set, see libsvm_csr.h. An array has room for whatever the text can hold: a row takes two bytes at least, a
+ * pair four.
  */
+#define MW_LIBSVM_ROW_BYTES 2
+#define MW_LIBSVM_NNZ_BYTES 4
+
 struct mw_libsvm_chunk {
 	const struct mw_libsvm_rules *rules;
 	const char *begin,
 		*end; /* readable MW_INPUT_PAD bytes past end; *end is 0 unless a newline comes before it */
-	uint64_t lines_before; /* in the file, before begin */
-
-	uint64_t lines, colons; /* by mw_libsvm_count: bounds for rows and nnz */
 
 	uint64_t nnz_before; /* added to what is written into row_ptr */
 	uint64_t *row_ptr;   /* begin of each row (the end of the last isn't written) */
 	uint32_t *col;       /* index - shift */
 	float *val, *y;      /* y: the labels as they stand there */
-	uint64_t rows, nnz;
+	uint64_t rows, nnz, lines;
 
-	uint32_t shift;                /* 1: counted from 1, also while AUTO hasn't seen an index 0 */
-	uint64_t index_max;            /* largest index, valid if nnz > 0 */
-	uint64_t max_line, max_column; /* where it stands */
-	struct mw_labels labels;
+	uint32_t shift;     /* 1: counted from 1, also while AUTO hasn't seen an index 0 */
+	uint64_t index_max; /* largest index, valid if nnz > 0 */
+	uint64_t max_line,
+		max_column;      /* where it stands, from 1, in the block; valid if the rules have a width */
+	struct mw_labels labels; /* of this block and of those that the chunk held before */
 
 	struct mw_err err;
+	uint64_t err_line, err_column; /* from 1, in the block; 0: an error of no line */
 };
 
-/* Lines (a last one without newline counts) and colons. */
-void mw_libsvm_count(struct mw_libsvm_chunk *c);
-/* Parse all lines; the first error is left in c->err, as path:line:column: what; what to do. */
+/* Parse all lines; the first error is left in c->err, without its place. */
 void mw_libsvm_parse(struct mw_libsvm_chunk *c);
-/* The error of an index that is wider than allowed, at a known place. Returns MW_EDATA. */
-int mw_libsvm_too_wide(const struct mw_libsvm_rules *rules, uint64_t index, bool from_zero, uint64_t line,
-	uint64_t column, struct mw_err *err);
+/* What to say of an index that is wider than allowed. */
+void mw_libsvm_too_wide(const struct mw_libsvm_rules *rules, uint64_t index, bool from_zero, char what[600]);
 
 #endif

@@ -11,48 +11,13 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Sixteen bytes at a time on any machine; counts of a byte lane are added up before they can overflow. */
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
-#define LANE_MAX 255
-
-static void count_bytes(const char *p, size_t n, uint64_t *newlines, uint64_t *colons)
-{
-	while (n >= 16) {
-		bytes16 nl = { 0 }, co = { 0 };
-		for (int i = 0; i < LANE_MAX && n >= 16; i++, p += 16, n -= 16) {
-			bytes16 x;
-			memcpy(&x, p, 16);
-			nl -= (bytes16)(x == '\n'); /* a comparison is -1 where it holds */
-			co -= (bytes16)(x == ':');
-		}
-		for (int i = 0; i < 16; i++) {
-			*newlines += nl[i];
-			*colons += co[i];
-		}
-	}
-	for (; n; n--, p++) {
-		*newlines += *p == '\n';
-		*colons += *p == ':';
-	}
-}
-
-void mw_libsvm_count(struct mw_libsvm_chunk *c)
-{
-	size_t n = (size_t)(c->end - c->begin);
-	c->lines = c->colons = 0;
-	count_bytes(c->begin, n, &c->lines, &c->colons);
-	c->lines += n && c->end[-1] != '\n';
-}
-
-/* Line and column, from 1, of a place in the chunk. */
+/* Line and column, from 1, of a place in the chunk that lies in the line being parsed. */
 static void find_place(const struct mw_libsvm_chunk *c, const char *at, uint64_t *line, uint64_t *column)
 {
 	const char *start = at;
-	uint64_t newlines = 0, colons = 0;
 	while (start > c->begin && start[-1] != '\n')
 		start--;
-	count_bytes(c->begin, (size_t)(start - c->begin), &newlines, &colons);
-	*line = c->lines_before + newlines + 1;
+	*line = c->lines + 1;
 	*column = (uint64_t)(at - start) + 1;
 }
 
@@ -62,14 +27,12 @@ static const char *fail(struct mw_libsvm_chunk *c, const char *at, const char *f
 static const char *fail(struct mw_libsvm_chunk *c, const char *at, const char *fmt, ...)
 {
 	char what[600];
-	uint64_t line, column;
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	find_place(c, at, &line, &column);
-	mw_err_set(&c->err, MW_EDATA, "%.300s:%llu:%llu: %s", c->rules->req->path, (unsigned long long)line,
-		(unsigned long long)column, what);
+	mw_err_set(&c->err, MW_EDATA, "%s", what);
+	find_place(c, at, &c->err_line, &c->err_column);
 	return NULL;
 }
 
@@ -219,22 +182,20 @@ static const char *parse_index(struct mw_libsvm_chunk *c, const char *p, uint64_
 	return p + 1;
 }
 
-int mw_libsvm_too_wide(const struct mw_libsvm_rules *rules, uint64_t index, bool from_zero, uint64_t line,
-	uint64_t column, struct mw_err *err)
+void mw_libsvm_too_wide(const struct mw_libsvm_rules *rules, uint64_t index, bool from_zero, char what[600])
 {
 	const struct mw_data_request *req = rules->req;
-	unsigned long long need = index + from_zero, l = line, k = column;
+	unsigned long long i = index, need = index + from_zero;
 	if (req->like)
-		MW_FAIL(err, DATA,
-			"%.300s:%llu:%llu: index %llu is beyond the %u features of the training set "
-			"(%.200s); train with "
-			"--features %llu or more",
-			req->path, l, k, (unsigned long long)index, rules->width, req->like->name, need);
-	MW_FAIL(err, DATA,
-		"%.300s:%llu:%llu: index %llu%s is beyond --features %u; give --features %llu or more, or "
-		"leave it out",
-		req->path, l, k, (unsigned long long)index, from_zero ? " (counted from 0)" : "",
-		rules->width, need);
+		snprintf(what, 600,
+			"index %llu is beyond the %u features of the training set (%.200s); train with "
+			"--features "
+			"%llu or more",
+			i, rules->width, req->like->name, need);
+	else
+		snprintf(what, 600,
+			"index %llu%s is beyond --features %u; give --features %llu or more, or leave it out",
+			i, from_zero ? " (counted from 0)" : "", rules->width, need);
 }
 
 /* Largest index that the rules allow with this shift. */
@@ -246,11 +207,10 @@ static uint64_t index_limit(const struct mw_libsvm_chunk *c)
 /* An index outside shift..limit: an error, unless it is the first 0 of a file whose base isn't known. */
 static const char *odd_index(struct mw_libsvm_chunk *c, const char *at, uint64_t index, uint64_t stored)
 {
-	uint64_t line, column;
+	char what[600];
 	if (index >= c->shift) {
-		find_place(c, at, &line, &column);
-		mw_libsvm_too_wide(c->rules, index, !c->shift, line, column, &c->err);
-		return NULL;
+		mw_libsvm_too_wide(c->rules, index, !c->shift, what);
+		return fail(c, at, "%s", what);
 	}
 	if (c->rules->base == MW_BASE_AUTO) {
 		c->shift = 0;
@@ -272,12 +232,6 @@ static const char *fail_repeat(struct mw_libsvm_chunk *c, const char *at, uint64
 {
 	return fail(
 		c, at, "index %llu stands twice in this row; remove one of them", (unsigned long long)index);
-}
-
-/* More rows or values than were counted. */
-static const char *fail_changed(struct mw_libsvm_chunk *c, const char *at)
-{
-	return fail(c, at, "the file changed while it was read; load it again when it is complete");
 }
 
 static void sift_down(uint32_t *col, float *val, uint64_t i, uint64_t n)
@@ -368,7 +322,7 @@ static bool end_row(struct mw_libsvm_chunk *c, const char *start, const char *la
 static const char *parse_row(struct mw_libsvm_chunk *c, const char *p)
 {
 	const char *start = p, *at = p;
-	uint64_t limit = index_limit(c), previous = 0, room = c->colons - c->nnz, n = 0;
+	uint64_t limit = index_limit(c), previous = 0, n = 0;
 	uint32_t *col = c->col + c->nnz, shift = c->shift;
 	float *val = c->val + c->nnz;
 	bool sorted = true, more = true;
@@ -399,8 +353,6 @@ static const char *parse_row(struct mw_libsvm_chunk *c, const char *p)
 				return fail_repeat(c, at, index);
 			sorted = false;
 		}
-		if (UNLIKELY(n == room))
-			return fail_changed(c, at);
 		previous = index;
 		col[n] = (uint32_t)index - shift;
 		why = mw_number_float(&p, &val[n++]);
@@ -413,14 +365,12 @@ static const char *parse_row(struct mw_libsvm_chunk *c, const char *p)
 void mw_libsvm_parse(struct mw_libsvm_chunk *c)
 {
 	const char *p = c->begin;
+	c->rows = c->nnz = c->lines = 0;
 	c->shift = c->rules->base != MW_BASE_ZERO;
-	while (p && p < c->end) {
+	for (; p && p < c->end; c->lines += p != NULL) {
 		p = skip_blanks(p);
 		if (is_end(c, p) || *p == '#')
 			p = next_line(c, p);
-		else if (c->rows == c->lines)
-			p = fail(c, p,
-				"the file changed while it was read; load it again when it is complete");
 		else
 			p = parse_row(c, p);
 	}
