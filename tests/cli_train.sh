@@ -240,4 +240,27 @@ train --data synth:quadratic,dim=1 --protocol sync-ring --workers 2 --engine sim
 status_is 0
 report "more blocks than coordinates"
 
+# --- the binary cache
+
+cp "$data/spam-test.svm.gz" "$tmp/spam.svm.gz"
+cached() {
+	train --data "$tmp/spam.svm.gz" --protocol sequential --workers 1 --epochs 1 --out "$tmp/cached" --force "$@"
+	loss=$(sed -n 's/.*"train_loss": \([0-9.e-]*\).*/\1/p' "$tmp/cached/run.json" | tail -n 1)
+}
+cached
+first=$loss
+status_is 0 && [ -n "$first" ] && ! ls "$tmp"/*.mwcache >/dev/null 2>&1
+report "no cache is written unasked"
+cached --cache on
+status_is 0 && err_has "cache     written: $tmp/spam.svm.gz." && [ "$loss" = "$first" ]
+report "--cache on writes one"
+cached
+status_is 0 && err_has "cache     used: $tmp/spam.svm.gz." && [ "$loss" = "$first" ] &&
+	grep -q '"cache": "used: ' "$tmp/cached/run.json"
+report "it is used, with the same result"
+gunzip -c "$tmp/spam.svm.gz" | head -n 500 | gzip -1 >"$tmp/shorter" && mv "$tmp/shorter" "$tmp/spam.svm.gz"
+cached
+status_is 0 && err_has "is of an earlier state of the data file" && err_has ": 500 rows"
+report "but not for other data"
+
 echo "1..$n"

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "data/cache.h"
 #include "data/input.h"
 
 #define MW_FORMAT(n) extern const struct mw_format_ops mw_format_##n;
@@ -95,6 +97,24 @@ static int find_format(
 		req->path, head[0], n > 1 ? head[1] : 0, n > 2 ? head[2] : 0, n > 3 ? head[3] : 0);
 }
 
+/* Without an error of its own: a cache that can't be used or written is only slower. */
+static int load_cached(const struct mw_format_ops *ops, const struct mw_data_request *req,
+	struct mw_dataset *d, struct mw_err *err)
+{
+	struct mw_cache_source *before;
+	int ret;
+	if (mw_cache_load(req, d))
+		return 0;
+	if (req->cache != MW_CACHE_ON)
+		return ops->load(req, d, err);
+	before = mw_cache_source_new(req);
+	ret = ops->load(req, d, err);
+	if (ret == 0)
+		mw_cache_store(req, before, d);
+	mw_cache_source_free(before);
+	return ret;
+}
+
 int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, struct mw_err *err)
 {
 	const struct mw_format_ops *ops = NULL;
@@ -109,7 +129,10 @@ int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, 
 		goto out;
 	}
 	d->format = ops->name;
-	ret = ops->load(req, d, err);
+	if (req->cache == MW_CACHE_OFF || !ops->cached)
+		ret = ops->load(req, d, err);
+	else
+		ret = load_cached(ops, req, d, err);
 	d->load_s = mw_now_s() - t0;
 out:
 	if (ret < 0)
@@ -119,20 +142,30 @@ out:
 	return ret;
 }
 
+/* What a cache file would hold. */
+static void free_rows(struct mw_dataset *d)
+{
+	mw_free(d->row_ptr);
+	mw_free(d->col);
+	mw_free(d->val);
+	mw_free(d->y);
+	mw_free(d->label_value);
+	mw_free(d->label_count);
+}
+
 void mw_dataset_free(struct mw_dataset *d)
 {
 	if (!d)
 		return;
-	free(d->name);
-	mw_free(d->row_ptr);
-	mw_free(d->col);
-	mw_free(d->val);
+	if (d->map)
+		munmap(d->map, d->map_bytes);
+	else
+		free_rows(d);
 	mw_free(d->x);
 	mw_free(d->curvature);
 	mw_free(d->optimum);
-	mw_free(d->y);
-	mw_free(d->label_value);
-	mw_free(d->label_count);
+	free(d->cache_note);
+	free(d->name);
 	free(d);
 }
 

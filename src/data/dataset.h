@@ -58,9 +58,15 @@ struct mw_dataset {
 	uint32_t channels;               /* images: planes; else 0 */
 	double load_s;
 	uint64_t file_bytes; /* bytes of text read (uncompressed); 0 for synth */
+
+	void *map; /* NULL, or the cache file that row_ptr, col, val, y, label_value and label_count lie in */
+	size_t map_bytes;
+	char *cache_note; /* NULL, or what came of the cache: "used: PATH", "written: PATH", "not ...: why" */
 };
 
 enum mw_label_kind { MW_LABEL_AUTO, MW_LABEL_CLASS, MW_LABEL_REAL };
+/* A binary cache of text (cache.h): neither read nor written, read if there is one, written if there is none. */
+enum mw_cache_use { MW_CACHE_OFF, MW_CACHE_AUTO, MW_CACHE_ON };
 enum mw_index_base { MW_BASE_ZERO, MW_BASE_ONE, MW_BASE_AUTO };
 
 struct mw_data_request {
@@ -70,9 +76,10 @@ struct mw_data_request {
 	enum mw_index_base index_base; /* LIBSVM; AUTO: 0 if an index 0 occurs, else 1 */
 	uint32_t features; /* 0: as found; else fixed width (a larger index is an error that says so) */
 	const struct mw_dataset
-		*like;   /* NULL, or the training set: same width, label mapping and index base */
-	uint64_t seed;   /* synth */
-	int threads;     /* parse threads; 0: one for each CPU this process may use */
+		*like; /* NULL, or the training set: same width, label mapping and index base */
+	uint64_t seed; /* synth */
+	int threads;   /* parse threads; 0: one for each CPU this process may use */
+	enum mw_cache_use cache;
 	bool keep_bytes; /* images stay bytes (IMAGE); else they become DENSE rows of values in [0, 1] */
 };
 
@@ -87,6 +94,7 @@ struct mw_format_ops {
 	/* does this look like mine? head: first n bytes (gunzipped if it was gzip), path as given */
 	bool (*probe)(const char *path, const unsigned char *head, size_t n);
 	int (*load)(const struct mw_data_request *req, struct mw_dataset *d, struct mw_err *err);
+	bool cached; /* is reading slow enough for a cache (cache.h)? Then it makes CSR. */
 };
 
 /* A subset of rows: idx NULL means all of 0..n-1. */

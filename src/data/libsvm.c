@@ -399,4 +399,5 @@ const struct mw_format_ops mw_format_libsvm = {
 	.summary = "LIBSVM (SVMlight) text: LABEL INDEX:VALUE ..., plain or gzip",
 	.probe = probe,
 	.load = load,
+	.cached = true,
 };

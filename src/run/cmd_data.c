@@ -9,7 +9,7 @@
 #include "run/output.h"
 
 struct data_options {
-	int index_base, label_kind, format;
+	int index_base, label_kind, cache, format;
 	int64_t features, threads, seed;
 	char *labels;
 };
@@ -29,6 +29,9 @@ static const struct mw_option data_table[] = {
 	{ "seed", MW_OPT_INT, F(seed), "1", 0, 9e15, NULL, NULL, "Seed of synthetic data (synth:...)." },
 	{ "threads", MW_OPT_INT, F(threads), "0", 0, 1024, NULL, NULL,
 		"Threads that read the file; 0: one for each CPU this process may use." },
+	{ "cache", MW_OPT_CHOICE, F(cache), "auto", 0, 0, "off|auto|on", NULL,
+		"Binary cache of LIBSVM text: use the one that is there (auto), and write one if there is "
+		"none (on)." },
 	{ "format", MW_OPT_CHOICE, F(format), "text", 0, 0, "text|json|csv", NULL,
 		"Form of the result; csv: a heading and one line." },
 	{ 0 },
@@ -129,6 +132,8 @@ static void print_text(const struct mw_dataset *d, const struct summary *s, FILE
 	if (d->file_bytes)
 		fprintf(f, ", %.1f MB, %.0f MB/s", (double)d->file_bytes / 1e6, mb_per_s(d));
 	fputc('\n', f);
+	if (d->cache_note)
+		fprintf(f, "cache        %s\n", d->cache_note);
 }
 
 static json_t *json_labels(const struct mw_dataset *d)
@@ -165,6 +170,7 @@ static void print_json(const struct mw_dataset *d, const struct summary *s, FILE
 			root, "image", json_pack("[i, i]", (int)d->image_rows, (int)d->image_cols));
 	if (!strcmp(d->format, "libsvm"))
 		json_object_set_new(root, "index_base", json_integer(d->index_base));
+	json_object_set_new(root, "cache", d->cache_note ? json_string(d->cache_note) : json_null());
 	mw_output_json(f, root);
 }
 
@@ -195,6 +201,7 @@ static int run(struct mw_job *job, struct mw_err *err)
 		.features = (uint32_t)o->features,
 		.seed = (uint64_t)o->seed,
 		.threads = (int)o->threads,
+		.cache = (enum mw_cache_use)o->cache,
 	};
 	struct mw_dataset *d = NULL;
 	struct summary s;

@@ -41,9 +41,11 @@ static void print_data(struct mw_run *run)
 		say(run, ", %llu non-zeros (%.1f a row)", (unsigned long long)d->nnz,
 			(double)d->nnz / (double)d->rows);
 	say(run, ", read in %.2f s", d->load_s);
-	if (d->file_bytes)
+	if (d->file_bytes && !d->map)
 		say(run, " (%.0f MB/s)", (double)d->file_bytes / 1e6 / (d->load_s > 0 ? d->load_s : 1e-9));
 	say(run, "\n");
+	if (d->cache_note)
+		say(run, "cache     %s\n", d->cache_note);
 	if (d->classes && d->label_value) {
 		say(run, "labels   ");
 		for (uint32_t c = 0; c < d->classes && c < 12; c++)

@@ -77,11 +77,11 @@ static json_t *data_json(const struct mw_run *run)
 	json_t *labels = json_array();
 	for (uint32_t c = 0; c < d->classes && d->label_value; c++)
 		json_array_append_new(labels, json_real(d->label_value[c]));
-	return json_pack("{ss ss sI sI sI sI sI so sI sf}", "name", d->name, "format", d->format, "rows",
+	return json_pack("{ss ss sI sI sI sI sI so sI sf ss?}", "name", d->name, "format", d->format, "rows",
 		(json_int_t)d->rows, "training_rows", (json_int_t)run->rows.n, "validation_rows",
 		(json_int_t)run->val.n, "features", (json_int_t)d->features, "classes",
-		(json_int_t)d->classes, "labels", labels, "nonzeros", (json_int_t)d->nnz, "load_s",
-		d->load_s);
+		(json_int_t)d->classes, "labels", labels, "nonzeros", (json_int_t)d->nnz, "load_s", d->load_s,
+		"cache", d->cache_note);
 }
 
 static json_t *protocol_json(const struct mw_run *run)

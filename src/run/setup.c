@@ -40,6 +40,7 @@ static int load_data(struct mw_run *run, struct mw_err *err)
 									: MW_LABEL_REAL),
 		.index_base = (enum mw_index_base)o->index_base,
 		.features = (uint32_t)o->features,
+		.cache = (enum mw_cache_use)o->cache,
 		.seed = run->seed };
 	if (!o->data)
 		MW_FAIL(err, USAGE,

@@ -23,6 +23,9 @@ const struct mw_option mw_train_option_table[] = {
 		"Number of features; 0: as found in the training set." },
 	{ "label-kind", MW_OPT_CHOICE, F(label_kind), "auto", 0, 0, "auto|class|real", NULL,
 		"Are labels classes or real targets?" },
+	{ "cache", MW_OPT_CHOICE, F(cache), "auto", 0, 0, "off|auto|on", NULL,
+		"Binary cache of LIBSVM text: use the one that is there (auto), and write one if there is "
+		"none (on)." },
 	{ "order", MW_OPT_CHOICE, F(order), "block", 0, 0, MW_ORDER_CHOICES, NULL,
 		"Row order of an epoch: shuffled blocks of 64 rows, true random, or as in the file." },
 	{ "data-place", MW_OPT_CHOICE, F(data_place), "shared", 0, 0, "shared|shard", NULL,

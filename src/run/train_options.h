@@ -21,7 +21,7 @@ struct mw_train_options {
 	/* data */
 	char *data, *test, *labels;
 	double val;
-	int index_base, label_kind, order, data_place;
+	int index_base, label_kind, cache, order, data_place;
 	int64_t features;
 	/* model and optimizer */
 	char *model, *optimizer, *rate, *init;
