@@ -112,7 +112,7 @@ static void run_layout(
 	const char *workers, const char *bind, enum mw_places places, uint32_t n, uint32_t n_nodes)
 {
 	struct mw_layout_request req = {
-		.workers = workers, .bind = bind, .places = places, .controller_cpu = -1
+		.workers = workers, .bind = bind, .places = places, .controller_cpu = -1, .mem_strict = true
 	};
 	struct mw_layout *l;
 	struct mw_err err = { 0 };

@@ -194,7 +194,7 @@ static void test_pages_are_bound(void **state)
 		mw_layout_free(l);
 		skip(); /* a container without mbind */
 	}
-	assert_int_equal(policy, MPOL_BIND);
+	assert_int_equal(policy, MPOL_PREFERRED);
 	assert_int_equal(mask[l->node_os[0] / 64], 1UL << l->node_os[0] % 64);
 	assert_int_equal(
 		syscall(SYS_get_mempolicy, &node, NULL, 0UL, p, (long)(MPOL_F_NODE | MPOL_F_ADDR)), 0);
@@ -242,10 +242,20 @@ static void test_concurrent_memory(void **state)
 	}
 }
 
+static struct mw_arena *arena_of(unsigned os)
+{
+	struct mw_mem_policy policy;
+	memset(&policy, 0, sizeof(policy));
+	policy.mode = MPOL_PREFERRED;
+	policy.os = os;
+	policy.nodes[os / 64] = 1UL << os % 64;
+	return mw_arena_get(&policy, NULL);
+}
+
 static void *get_arena(void *v)
 {
 	(void)v;
-	return mw_arena_get(0, NULL);
+	return arena_of(0);
 }
 
 static void test_one_arena_a_node(void **state)
@@ -263,9 +273,10 @@ static void test_one_arena_a_node(void **state)
 
 static int n_refusals; /* Sync: one thread */
 
-static long refuse(void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits)
+static long refuse(
+	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits, unsigned flags)
 {
-	(void)p, (void)bytes, (void)mode, (void)mask, (void)bits;
+	(void)p, (void)bytes, (void)mode, (void)mask, (void)bits, (void)flags;
 	n_refusals++;
 	errno = EPERM;
 	return -1;
@@ -276,10 +287,10 @@ static long refuse(void *p, size_t bytes, int mode, const unsigned long *mask, u
 static void test_refused_mbind(void **state)
 {
 	(void)state;
-	long (*real)(void *, size_t, int, const unsigned long *, unsigned long) = mw_arena_mbind;
+	long (*real)(void *, size_t, int, const unsigned long *, unsigned long, unsigned) = mw_arena_mbind;
 	mw_arena_mbind = refuse;
 	struct mw_layout *l = make("1", "close", false);
-	struct mw_arena *a = mw_arena_get(77, NULL);
+	struct mw_arena *a = arena_of(77);
 	assert_non_null(a);
 	assert_int_equal(mw_arena_refused(a), EPERM);
 	assert_true(n_refusals >= 1);

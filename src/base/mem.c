@@ -12,6 +12,8 @@
 #include "base/shared.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define ADVICE_COLLAPSE \
+	25 /* MADV_COLLAPSE of Linux 6.1: older headers don't have it, older kernels refuse it */
 
 /*
  * Large blocks come straight from the kernel: zero without being written, so that the thread that first uses a page
@@ -49,6 +51,56 @@ static void *alloc_small(size_t size)
 	return base + MW_LINE_BYTES;
 }
 
+/* Sync: any thread, relaxed: a setting that blocks made later follow. */
+static int thp_setting = MW_THP_MADVISE;
+
+void mw_thp_set(enum mw_thp thp)
+{
+	__atomic_store_n(&thp_setting, (int)thp, __ATOMIC_RELAXED);
+}
+
+static enum mw_thp thp(void)
+{
+	return (enum mw_thp)__atomic_load_n(&thp_setting, __ATOMIC_RELAXED);
+}
+
+void mw_thp_advise(void *p, size_t bytes)
+{
+	if (thp() == MW_THP_OFF)
+		madvise(p, bytes, MADV_NOHUGEPAGE);
+	else if (bytes >= HUGE_PAGE_BYTES)
+		madvise(p, bytes, MADV_HUGEPAGE); /* advice: a refusal costs speed only */
+}
+
+void mw_thp_collapse(void *p, size_t bytes)
+{
+	char *start = (char *)(((uintptr_t)p + HUGE_PAGE_BYTES - 1) & ~(HUGE_PAGE_BYTES - 1));
+	char *end = (char *)(((uintptr_t)p + bytes) & ~(HUGE_PAGE_BYTES - 1));
+	if (thp() == MW_THP_ON && end > start)
+		madvise(start, (size_t)(end - start), ADVICE_COLLAPSE);
+}
+
+bool mw_thp_used(uint64_t *all, uint64_t *huge)
+{
+	char line[128];
+	unsigned long long kb;
+	int found = 0;
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Anonymous: %llu", &kb) == 1) {
+			*all = kb * 1024;
+			found |= 1;
+		}
+		if (sscanf(line, "AnonHugePages: %llu", &kb) == 1) {
+			*huge = kb * 1024;
+			found |= 2;
+		}
+	}
+	if (f)
+		fclose(f);
+	return found == 3;
+}
+
 static void *alloc_large(size_t size)
 {
 	size_t mapped = size + 2 * HUGE_PAGE_BYTES;
@@ -59,7 +111,7 @@ static void *alloc_large(size_t size)
 	char *p = (char *)(((uintptr_t)base + HUGE_PAGE_BYTES + MW_LINE_BYTES) & ~(HUGE_PAGE_BYTES - 1));
 	if (p < base + MW_LINE_BYTES)
 		p += HUGE_PAGE_BYTES;
-	madvise(p, size, MADV_HUGEPAGE); /* advice: a refusal costs speed only */
+	mw_thp_advise(p, size);
 	*header_of(p) = (struct header){ base, mapped };
 	return p;
 }
@@ -71,9 +123,8 @@ static bool is_there(size_t bytes)
 	return pages <= 0 || bytes / (size_t)page <= (size_t)pages;
 }
 
-void *mw_alloc(size_t bytes, const char *what, struct mw_err *err)
+static void *alloc(size_t bytes, bool large, const char *what, struct mw_err *err)
 {
-	bool large = MAP_LARGE && bytes >= HUGE_PAGE_BYTES;
 	size_t align = large ? HUGE_PAGE_BYTES : MW_LINE_BYTES, size = 0;
 	void *p = NULL;
 	if (bytes < SIZE_MAX - 4 * HUGE_PAGE_BYTES && is_there(bytes)) {
@@ -83,6 +134,16 @@ void *mw_alloc(size_t bytes, const char *what, struct mw_err *err)
 	if (!p)
 		mw_err_set(err, MW_ERESOURCE, "out of memory: %s needs %.6g MB", what, (double)bytes / 1e6);
 	return p;
+}
+
+void *mw_alloc(size_t bytes, const char *what, struct mw_err *err)
+{
+	return alloc(bytes, MAP_LARGE && bytes >= HUGE_PAGE_BYTES, what, err);
+}
+
+void *mw_alloc_pages(size_t bytes, const char *what, struct mw_err *err)
+{
+	return alloc(bytes, true, what, err);
 }
 
 void *mw_alloc_array(size_t n, size_t size, const char *what, struct mw_err *err)

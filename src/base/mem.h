@@ -5,6 +5,7 @@
 #ifndef MW_BASE_MEM_H
 #define MW_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,23 @@ void *mw_alloc_array(size_t n, size_t size, const char *what, struct mw_err *err
  */
 int mw_grow(void **p, size_t old, size_t bytes, const char *what, struct mw_err *err);
 void mw_free(void *p); /* NULL is fine */
+/* The same in pages of its own that nobody has touched yet, whatever the size: whoever touches a page first places it. */
+void *mw_alloc_pages(size_t bytes, const char *what, struct mw_err *err);
+
+/*
+ * Huge pages. MADVISE: blocks of 2 MB and more start at a multiple of it and ask for them, the system's setting decides.
+ * ON: the same, and mw_thp_collapse makes them at once, whatever that setting is. OFF: none. One setting for the process:
+ * the last caller's holds for blocks that are made after it. Thread-safe.
+ */
+enum mw_thp { MW_THP_MADVISE, MW_THP_ON, MW_THP_OFF };
+#define MW_THP_CHOICES "madvise|on|off"
+void mw_thp_set(enum mw_thp thp);
+/* Tell the kernel of a fresh block what the setting is. */
+void mw_thp_advise(void *p, size_t bytes);
+/* With ON: make huge pages of a block that was filled. Does nothing else where the kernel can't. */
+void mw_thp_collapse(void *p, size_t bytes);
+/* Bytes of this process in anonymous memory, and those of them in huge pages; false: the kernel doesn't tell. */
+bool mw_thp_used(uint64_t *all, uint64_t *huge);
 
 /* Copies of strings: plain malloc'ed, free() them. */
 char *mw_strdup(const char *s);

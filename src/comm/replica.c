@@ -12,7 +12,7 @@
 
 #define LOCK_SPINS 200
 
-static uint32_t row_node(const struct mw_protocol *p, const struct mw_layout *layout, uint32_t row)
+uint32_t mw_replica_node(const struct mw_protocol *p, const struct mw_layout *layout, uint32_t row)
 {
 	uint32_t w = p->row_worker ? p->row_worker[row] : MW_NO_ROW;
 	if (w == MW_NO_ROW || w >= layout->n_workers || layout->slot[w].node < 0)
@@ -65,7 +65,7 @@ int mw_replicas_init_wide(struct mw_replicas *r, const struct mw_protocol *p, co
 		return err->code;
 	r->n = p->rows;
 	for (uint32_t i = 0; i < r->n; i++) {
-		MW_TRY(row_init(r, i, row_node(p, layout, i), precision, err));
+		MW_TRY(row_init(r, i, mw_replica_node(p, layout, i), precision, err));
 		r->row[i].owned = p->row_owner[i] != MW_NO_ROW;
 	}
 	return 0;

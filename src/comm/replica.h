@@ -57,6 +57,8 @@ struct mw_replicas {
 
 enum mw_precision { MW_PRECISION_FLOAT, MW_PRECISION_KAHAN, MW_PRECISION_DOUBLE };
 
+/* The node of the layout that a row lives on. */
+uint32_t mw_replica_node(const struct mw_protocol *p, const struct mw_layout *layout, uint32_t row);
 /* Rows of `dim` zeros, placed as p->row_worker says. */
 int mw_replicas_init(struct mw_replicas *r, const struct mw_protocol *p, const struct mw_layout *layout,
 	size_t dim, enum mw_access access, enum mw_precision precision, struct mw_err *err);

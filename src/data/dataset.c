@@ -169,6 +169,35 @@ void mw_dataset_free(struct mw_dataset *d)
 	free(d);
 }
 
+size_t mw_dataset_parts(struct mw_dataset *d, struct mw_data_part *part)
+{
+	uint64_t images = d->kind == MW_X_IMAGE ? d->rows : 0;
+	size_t n = 0, y_bytes = sizeof(*d->y);
+	const struct mw_data_part all[] = {
+		{ "row pointers", (void **)&d->row_ptr, (d->rows + 1) * sizeof(*d->row_ptr),
+			sizeof(*d->row_ptr), 0 },
+		{ "columns", (void **)&d->col, d->nnz * sizeof(*d->col), 0, sizeof(*d->col) },
+		{ "values", (void **)&d->val, d->nnz * sizeof(*d->val), 0, sizeof(*d->val) },
+		{ "rows", (void **)&d->x, d->rows * d->ld * sizeof(*d->x), d->ld * sizeof(*d->x), 0 },
+		{ "pixels", (void **)&d->pixel, images * d->features, d->features, 0 },
+		{ "labels", (void **)&d->y, d->rows * y_bytes, y_bytes, 0 },
+		{ "curvature", (void **)&d->curvature, d->features * sizeof(*d->curvature), 0, 0 },
+		{ "optimum", (void **)&d->optimum, d->features * sizeof(*d->optimum), 0, 0 },
+	};
+	_Static_assert(sizeof(all) / sizeof(*all) <= MW_DATA_PARTS_MAX, "room for all parts");
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (*all[i].at)
+			part[n++] = all[i];
+	return n;
+}
+
+size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row)
+{
+	if (part->nz_bytes)
+		return d->row_ptr[row] * part->nz_bytes;
+	return row * part->row_bytes;
+}
+
 /* All rows of 0..rows-1 that are (chosen) or aren't marked. */
 static void collect(const unsigned char *marked, uint64_t rows, bool chosen, uint64_t *idx)
 {

@@ -88,6 +88,20 @@ struct mw_data_request {
 int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, struct mw_err *err);
 void mw_dataset_free(struct mw_dataset *d);
 
+/* One of the big arrays of a dataset, for who places or copies them. */
+struct mw_data_part {
+	const char *name;
+	void **at;        /* the dataset's pointer; from mw_alloc */
+	size_t bytes;     /* in use; copies need MW_DATA_SLACK more, which readers may look at */
+	size_t row_bytes; /* bytes a row, 0: rows are of different lengths, or the array isn't by rows */
+	size_t nz_bytes;  /* bytes a non-zero, 0: not by non-zeros */
+};
+enum { MW_DATA_PARTS_MAX = 8, MW_DATA_SLACK = 64 };
+/* The arrays that are there; returns their number. */
+size_t mw_dataset_parts(struct mw_dataset *d, struct mw_data_part *part);
+/* Where the first row's bytes begin in a part that is by rows or non-zeros; row may be d->rows: the end. */
+size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row);
+
 /* One file format or generator: a plug-in. */
 struct mw_format_ops {
 	const char *name, *summary;

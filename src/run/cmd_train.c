@@ -311,6 +311,12 @@ static int report(struct mw_run *run, struct mw_err *err)
 		return err->code;
 	for (uint32_t w = 0; w < run->n_workers; w++)
 		flushed += run->worker[w]->flushed;
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		if (run->worker[w]->strayed)
+			say(run,
+				"moved     worker %u was found off its place after training: a library or "
+				"another process changed its mask\n",
+				w);
 	if (run->job->msg) {
 		print_workers(run);
 		if (h->n)
@@ -363,6 +369,10 @@ static int run_all(struct mw_run *run, struct mw_err *err)
 		mw_layout_print(run->layout, run->job->msg);
 	MW_TRY(mw_record_start(run, err));
 	MW_TRY(run->ops->start(run, err));
+	MW_TRY(mw_place_look(run, err));
+	if (run->job->msg && run->layout->machine_nodes > 1)
+		mw_place_print(run, run->job->msg);
+	MW_TRY(mw_record_layout(run, err));
 	if (run->opt->resume)
 		MW_TRY(mw_checkpoint_load(run, err));
 	run->stopped_by = train(run, err);

@@ -48,7 +48,9 @@ static void score_part(struct mw_run *run, struct mw_bench *bench, uint32_t part
 	uint64_t i = s->n * part / MW_EVAL_PARTS, end = s->n * (part + 1) / MW_EVAL_PARTS;
 	s->part[part] = (struct mw_score){ 0 };
 	while (i < end) {
-		struct mw_batch b = { .data = s->data, .row = row, .n = 0 };
+		struct mw_batch b = {
+			.data = s->data == run->train ? bench->data : s->data, .row = row, .n = 0
+		};
 		while (b.n < EVAL_BATCH && i < end)
 			row[b.n++] = row_at(s, i++);
 		run->model->ops->score(run->model, bench->work, &b, run->average, &s->part[part]);
@@ -84,7 +86,7 @@ static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw
 	if (!sum)
 		return err->code;
 	for (uint64_t i = 0; i < n;) {
-		struct mw_batch b = { .data = run->train, .row = row, .n = 0 };
+		struct mw_batch b = { .data = bench->data, .row = row, .n = 0 };
 		while (b.n < EVAL_BATCH && i < n)
 			row[b.n++] = mw_rows_at(&run->rows, i++);
 		double share = (double)b.n / (double)n;

@@ -14,15 +14,30 @@ static uint64_t unit_rows(enum mw_order_kind kind, uint64_t rows, uint32_t worke
 	return unit;
 }
 
+/* Units of a worker: the w-th of n equal parts. */
+static void part_of_units(uint64_t units, uint32_t worker, uint32_t workers, uint64_t *lo, uint64_t *hi)
+{
+	*lo = (uint64_t)((unsigned __int128)units * worker / workers);
+	*hi = (uint64_t)((unsigned __int128)units * (worker + 1) / workers);
+	if (*lo == *hi) { /* fewer units than workers: share one */
+		*lo = worker % units;
+		*hi = *lo + 1;
+	}
+}
+
+void mw_order_part(
+	enum mw_order_kind kind, uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *lo, uint64_t *hi)
+{
+	uint64_t unit = unit_rows(kind, rows, workers);
+	part_of_units((rows + unit - 1) / unit, worker, workers, lo, hi);
+	*lo *= unit;
+	*hi = *hi * unit < rows ? *hi * unit : rows;
+}
+
 static void begin_epoch(struct mw_order *o)
 {
-	uint64_t units = (o->rows->n + o->unit - 1) / o->unit;
-	uint64_t lo = (uint64_t)((unsigned __int128)units * o->worker / o->workers);
-	uint64_t hi = (uint64_t)((unsigned __int128)units * (o->worker + 1) / o->workers);
-	if (lo == hi) { /* fewer units than workers: share one */
-		lo = o->worker % units;
-		hi = lo + 1;
-	}
+	uint64_t units = (o->rows->n + o->unit - 1) / o->unit, lo, hi;
+	part_of_units(units, o->worker, o->workers, &lo, &hi);
 	if (o->shard) {
 		o->first = lo;
 		hi -= lo;

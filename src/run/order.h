@@ -35,6 +35,9 @@ struct mw_order {
 	uint8_t inside[MW_ORDER_BLOCK_ROWS];
 };
 
+/* The part of 0..rows-1 that is worker's own where data are sharded: [*lo, *hi). */
+void mw_order_part(enum mw_order_kind kind, uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *lo,
+	uint64_t *hi);
 /* rows is borrowed and not empty. */
 void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, const struct mw_rows *rows,
 	uint64_t seed, uint32_t worker, uint32_t workers);

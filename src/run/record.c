@@ -99,6 +99,15 @@ static json_t *protocol_json(const struct mw_run *run)
 		c * (double)mw_rate_at(run->rate, 0, run->opt->epochs, 0), "bursts", run->bursts);
 }
 
+/* Workers whose mask was found changed after training. */
+static uint32_t strayed(const struct mw_run *run)
+{
+	uint32_t n = 0;
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		n += run->worker[w] && run->worker[w]->strayed;
+	return n;
+}
+
 static json_t *workers_json(const struct mw_run *run)
 {
 	json_t *list = json_array();
@@ -176,12 +185,14 @@ static json_t *run_json(struct mw_run *run, bool ended)
 	json_object_set_new(j, "isa", json_string(mw_kernels()->name));
 	json_object_set_new(j, "machine", machine_json());
 	json_object_set_new(j, "layout", mw_layout_json(run->layout));
+	json_object_set_new(j, "memory", mw_place_json(run));
 	json_object_set_new(j, "data", data_json(run));
 	json_object_set_new(j, "parameters", json_integer((json_int_t)run->model->dim));
 	json_object_set_new(j, "model", json_string(run->model->ops->name));
 	json_object_set_new(j, "protocol", protocol_json(run));
 	if (ended) {
 		json_object_set_new(j, "workers", workers_json(run));
+		json_object_set_new(j, "masks_changed", json_integer(strayed(run)));
 		json_object_set_new(j, "summary", mw_record_summary(run));
 	}
 	return j;
@@ -233,6 +244,12 @@ static int write_layout(struct mw_run *run, struct mw_err *err)
 	if (code)
 		return code;
 	mw_layout_print(run->layout, f.file);
+	if (run->layout->applied && run->worker[0])
+		fprintf(f.file, "masks: read back when workers had started: all as planned\n");
+	if (run->n_evaluations && run->layout->applied)
+		fprintf(f.file, "masks: read back after training: %u of %u as planned\n",
+			run->n_workers - strayed(run), run->n_workers);
+	mw_place_print(run, f.file);
 	return mw_atomic_file_commit(&f, err);
 }
 
@@ -258,8 +275,15 @@ int mw_record_start(struct mw_run *run, struct mw_err *err)
 	free(path);
 	if (!run->metrics)
 		MW_FAIL(err, RESOURCE, "%s/metrics.jsonl: %s", dir, strerror(errno));
+	return mw_record_layout(run, err);
+}
+
+int mw_record_layout(struct mw_run *run, struct mw_err *err)
+{
+	if (!run->run_dir)
+		return 0;
 	MW_TRY(write_layout(run, err));
-	return write_json(dir, "run.json", run_json(run, false), err);
+	return write_json(run->run_dir, "run.json", run_json(run, false), err);
 }
 
 int mw_record_evaluation(struct mw_run *run, const struct mw_evaluation *e, struct mw_err *err)
@@ -325,6 +349,7 @@ int mw_record_end(struct mw_run *run, struct mw_err *err)
 	json_decref(about);
 	free(path);
 	MW_TRY(code);
+	MW_TRY(write_layout(run, err));
 	MW_TRY(write_json(run->run_dir, "run.json", run_json(run, true), err));
 	if (run->metrics && fclose(run->metrics))
 		code = mw_err_set(err, MW_ERESOURCE, "%s/metrics.jsonl can't be written: %s", run->run_dir,

@@ -9,6 +9,8 @@
 
 /* Make the folder; an earlier run in it is an error unless --force. Nothing happens without --out. */
 int mw_record_start(struct mw_run *run, struct mw_err *err);
+/* layout.txt and run.json again, once workers have started and it is known where memory is. */
+int mw_record_layout(struct mw_run *run, struct mw_err *err);
 /* One line of metrics.jsonl. */
 int mw_record_evaluation(struct mw_run *run, const struct mw_evaluation *e, struct mw_err *err);
 /* A line of metrics.jsonl for a change of knobs. */

@@ -19,6 +19,7 @@
 #include "run/hist.h"
 #include "run/leash.h"
 #include "run/order.h"
+#include "run/place.h"
 #include "run/replay.h"
 #include "run/timeline.h"
 #include "run/trace.h"
@@ -61,7 +62,8 @@ struct mw_counters {
 
 /* What one real thread needs, whichever worker it plays. */
 struct mw_bench {
-	void *work; /* the model's scratch */
+	void *work;                    /* the model's scratch */
+	const struct mw_dataset *data; /* the training data near it */
 	float *x, *g;
 	struct mw_exec_scratch exec;
 };
@@ -70,6 +72,7 @@ struct mw_worker {
 	/* What every step needs comes first: in sim very many workers take turns, and each line is a cache miss. */
 	struct mw_run *run;
 	struct mw_counters *counters;
+	const struct mw_dataset *data; /* the training data near it */
 	const struct mw_knobs
 		*knobs; /* in effect for this worker; from the timeline entry before timeline_at */
 	uint64_t step;  /* own steps begun */
@@ -102,6 +105,7 @@ struct mw_worker {
 	uint64_t ssp_clock; /* the slowest clock when the view was fetched */
 	double wait_s;      /* at gates and barriers (threads engine) */
 	float *x;           /* sim with several threads: the view, until the gradient is computed */
+	bool strayed;       /* its mask was not its place any more after a segment */
 } MW_LINE_ALIGNED;
 
 struct mw_evaluation {
@@ -116,6 +120,9 @@ struct mw_run {
 	struct mw_job *job;
 	const struct mw_train_options *opt;
 	struct mw_dataset *train, *test;
+	struct mw_dataset **
+		node_data; /* --data-place replicate: the training data of each node of the layout, else NULL */
+	struct mw_place_list places; /* where memory was found after the start */
 	struct mw_rows rows, val;
 	struct mw_model *model;
 	struct mw_optim *optim;

@@ -128,7 +128,10 @@ static int make_layout(struct mw_run *run, struct mw_err *err)
 		.controller_cpu = o->controller_cpu,
 		.oversubscribe = o->oversubscribe,
 		.virtual_workers = o->engine == MW_ENGINE_SIM,
-		.topology = o->topology };
+		.topology = o->topology,
+		.mem = (enum mw_mem)o->mem,
+		.mem_strict = o->mem_strict };
+	mw_thp_set((enum mw_thp)o->thp);
 	if (!strcmp(o->protocol, "sequential")) {
 		if (strcmp(o->workers, "auto") && strcmp(o->workers, "1"))
 			MW_FAIL(err, USAGE,
@@ -434,6 +437,8 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 	else
 		run->model->ops->init(run->model, run->seed, run->average);
 	mw_replicas_set(&run->replicas, run->average);
+	for (uint32_t i = 0; i < run->replicas.n; i++)
+		mw_thp_collapse(run->replicas.row[i].x, run->replicas.stride * sizeof(float));
 	if (run->protocol->versioned) {
 		MW_TRY(mw_leash_init(&run->leash, run->n_workers, dim, err));
 		mw_leash_set(&run->leash, run->average);
@@ -485,10 +490,12 @@ int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 	MW_TRY(make_protocol(run, err));
 	MW_TRY(check_knobs(run, err));
 	MW_TRY(resolve_gate(run, err));
+	MW_TRY(mw_place_check(run, err));
 	MW_TRY(load_data(run, err));
 	MW_TRY(make_model(run, err));
 	MW_TRY(load_replay(run, err));
 	resolve(run);
+	MW_TRY(mw_place_data(run, err));
 	if (run->timeline)
 		MW_TRY(mw_timeline_resolve(run->timeline, run->steps_per_epoch, err));
 	MW_TRY(check_state(run, err));
@@ -526,6 +533,7 @@ void mw_run_free(struct mw_run *run)
 	mw_free(run->shared_state);
 	mw_protocol_free(run->protocol);
 	mw_graph_free(run->graph);
+	mw_place_fini(run);
 	mw_layout_free(run->layout);
 	mw_timeline_free(run->timeline);
 	mw_sched_free(run->staleness);

@@ -72,7 +72,7 @@ static uint64_t burst_length(const struct mw_worker *w, uint64_t end)
 static void run_burst(struct mw_worker *w, uint32_t n)
 {
 	struct mw_run *run = w->run;
-	struct mw_burst b = { .data = run->train,
+	struct mw_burst b = { .data = w->data,
 		.linear = run->model->linear,
 		.x = run->replicas.row[run->protocol->push_row[w->id]].x,
 		.row = w->rows_buf + w->rows_at,
@@ -306,7 +306,11 @@ static void obey(struct mw_run *run, struct mw_worker *w, struct mw_bench *bench
 {
 	struct mw_threads *t = run->engine;
 	switch (t->command) {
-	case CMD_TRAIN: train(w, bench); break;
+	case CMD_TRAIN:
+		train(w, bench);
+		/* libraries have been initialised and used by now (OpenBLAS): some of them move threads */
+		w->strayed |= !mw_layout_verify_worker(run->layout, w->id);
+		break;
 	case CMD_PARTS:
 		for (uint32_t part = w->id; part < MW_EVAL_PARTS; part += run->n_workers)
 			t->fn(run, bench, part, t->arg);
@@ -335,6 +339,12 @@ static void *thread_main(void *p)
 	if (mw_layout_bind_worker(run->layout, arg.id, err) == 0 &&
 		mw_bench_init(bench, run, (uint32_t)run->layout->slot[arg.id].node, err) == 0)
 		mw_worker_new(run, arg.id, &run->worker[arg.id], err);
+	if (!err->code && !mw_layout_verify_worker(run->layout, arg.id))
+		mw_err_set(err, MW_ERESOURCE,
+			"worker %u was moved off its place while it started, by a library or another "
+			"process; start again, or "
+			"use --bind none",
+			arg.id);
 	report_done(run);
 	for (;;) {
 		mw_barrier_wait(&run->barrier);

@@ -1,9 +1,11 @@
 /* train_options.c: see train_options.h. */
 #include "run/train_options.h"
 
+#include "base/mem.h"
 #include "comm/executor.h"
 #include "comm/replica.h"
 #include "run/order.h"
+#include "topo/layout.h"
 
 #define F(field) offsetof(struct mw_train_options, field)
 
@@ -28,9 +30,10 @@ const struct mw_option mw_train_option_table[] = {
 		"none (on)." },
 	{ "order", MW_OPT_CHOICE, F(order), "block", 0, 0, MW_ORDER_CHOICES, NULL,
 		"Row order of an epoch: shuffled blocks of 64 rows, true random, or as in the file." },
-	{ "data-place", MW_OPT_CHOICE, F(data_place), "shared", 0, 0, "shared|shard", NULL,
-		"Workers take new parts of the data every epoch (shared), or each keeps its own part "
-		"(shard)." },
+	{ "data-place", MW_OPT_CHOICE, F(data_place), "shared", 0, 0, "shared|shard|replicate", NULL,
+		"Workers take new parts of the data every epoch (shared), or each keeps its own part, on its "
+		"own NUMA node "
+		"(shard); replicate: as shared, but every NUMA node has a copy of all data." },
 
 	MW_HEADING("Model and optimizer"),
 	{ "model", MW_OPT_STRING, F(model), "auto", 0, 0, NULL, "NAME",
@@ -117,6 +120,16 @@ const struct mw_option mw_train_option_table[] = {
 		"PU of the controller thread; -1: one that no worker has, if there is one." },
 	{ "oversubscribe", MW_OPT_BOOL, F(oversubscribe), "no", 0, 0, NULL, NULL,
 		"Allow more workers than PUs." },
+	{ "mem", MW_OPT_CHOICE, F(mem), "node", 0, 0, MW_MEM_CHOICES, NULL,
+		"Several NUMA nodes: bind replicas, worker state and data to the node they belong to, spread "
+		"their pages over "
+		"the nodes that workers are on, or bind nothing and have them touched first by a thread on "
+		"their node." },
+	{ "mem-strict", MW_OPT_BOOL, F(mem_strict), "no", 0, 0, NULL, NULL,
+		"Memory that the kernel doesn't put where it belongs is an error, not a note." },
+	{ "thp", MW_OPT_CHOICE, F(thp), "madvise", 0, 0, MW_THP_CHOICES, NULL,
+		"Huge pages for big blocks: asked for, made at once whatever the system's setting is, or "
+		"none." },
 	{ "topology", MW_OPT_STRING, F(topology), NULL, 0, 0, NULL, "FILE.xml|synthetic:...",
 		"Plan the layout for another machine; nothing is bound then." },
 	{ "isa", MW_OPT_STRING, F(isa), "auto", 0, 0, NULL, "auto|portable|avx2|avx512",

@@ -5,6 +5,7 @@
 #include "base/option.h"
 
 enum mw_engine { MW_ENGINE_THREADS, MW_ENGINE_SIM };
+enum mw_data_place { MW_DATA_SHARED, MW_DATA_SHARD, MW_DATA_REPLICATE };
 enum mw_state { MW_STATE_WORKER, MW_STATE_SHARED };
 enum mw_mix_blocks { MW_BLOCKS_CYCLIC, MW_BLOCKS_RANDOM };
 enum mw_mix_order { MW_MIX_AFTER, MW_MIX_BEFORE };
@@ -43,6 +44,8 @@ struct mw_train_options {
 	char *bind, *topology;
 	int places;
 	bool no_smt, oversubscribe;
+	int mem, thp;
+	bool mem_strict;
 	int64_t controller_cpu;
 	char *isa;
 	/* evaluation */

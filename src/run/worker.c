@@ -78,7 +78,7 @@ static void measure_view(struct mw_worker *w, struct mw_delta *d)
 static float margin(struct mw_worker *w, uint64_t row, const float *v)
 {
 	struct mw_run *run = w->run;
-	const struct mw_dataset *t = run->train;
+	const struct mw_dataset *t = w->data;
 	uint64_t o = t->row_ptr[row], n = t->row_ptr[row + 1] - o;
 	int64_t bias = run->model->linear->bias ? (int64_t)t->features : -1;
 	if (!v)
@@ -113,7 +113,7 @@ static void begin_rows(struct mw_worker *w, struct mw_delta *d, bool measure)
 	d->n = run->batch;
 	measure = measure && (!run->exclusive || w->step % LOSS_EVERY == 0);
 	for (uint32_t i = 0; i < d->n; i++) {
-		float z = margin(w, d->row[i], v), y = run->train->y[d->row[i]];
+		float z = margin(w, d->row[i], v), y = w->data->y[d->row[i]];
 		d->coef[i] = mw_link_dloss(lin->link, z, y) * scale;
 		if (measure)
 			loss += (double)mw_link_loss(lin->link, z, y);
@@ -131,7 +131,7 @@ static void view(struct mw_worker *w, struct mw_bench *bench, struct mw_delta *d
 	uint32_t row = run->protocol->view_row[w->id], width = run->model->width;
 	const uint32_t *group = NULL;
 	if (run->form == MW_FORM_SPARSE) {
-		struct mw_batch b = { .data = run->train, .row = d->row, .n = run->batch };
+		struct mw_batch b = { .data = w->data, .row = d->row, .n = run->batch };
 		d->n = (uint32_t)run->model->ops->touch(run->model, bench->work, &b, &group);
 		memcpy(d->group, group, d->n * sizeof(*group));
 	}
@@ -185,7 +185,7 @@ void mw_step_gradient(struct mw_worker *w, struct mw_bench *bench, const float *
 	struct mw_delta *d = &w->pool[w->issued];
 	if (run->form == MW_FORM_ROW)
 		return;
-	struct mw_batch b = { .data = run->train, .row = d->row, .n = run->batch };
+	struct mw_batch b = { .data = w->data, .row = d->row, .n = run->batch };
 	note_loss(w, run->model->ops->grad(run->model, bench->work, &b, x, d->d));
 	if (!run->optim_at_push)
 		optimize(run, d, d->rate, w->step, w->state, x);
@@ -209,7 +209,7 @@ static void add_private(float *x, void *arg)
 {
 	struct leash_push *p = arg;
 	const struct mw_run *run = p->w->run;
-	const struct mw_dataset *t = run->train;
+	const struct mw_dataset *t = p->w->data;
 	const struct mw_delta *d = p->d;
 	for (uint32_t i = 0; run->form == MW_FORM_ROW && i < d->n; i++) {
 		uint64_t o = t->row_ptr[d->row[i]], n = t->row_ptr[d->row[i] + 1] - o;
@@ -226,7 +226,7 @@ static void add_private(float *x, void *arg)
 static void push_to(struct mw_worker *w, const struct mw_delta *d, uint32_t row)
 {
 	struct mw_run *run = w->run;
-	const struct mw_dataset *t = run->train;
+	const struct mw_dataset *t = w->data;
 	int64_t bias = run->form == MW_FORM_ROW && run->model->linear->bias ? (int64_t)t->features : -1;
 	if (run->protocol->versioned) {
 		struct leash_push p = { w, d };

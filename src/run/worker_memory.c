@@ -66,9 +66,10 @@ int mw_worker_new(struct mw_run *run, uint32_t id, struct mw_worker **out, struc
 	w->id = id;
 	w->run = run;
 	w->counters = &run->counters[id];
+	w->data = mw_place_data_of(run, node);
 	w->knobs = &run->knobs;
-	mw_order_init(&w->order, (enum mw_order_kind)run->opt->order, run->opt->data_place == 1, &run->rows,
-		run->seed, id, run->n_workers);
+	mw_order_init(&w->order, (enum mw_order_kind)run->opt->order, run->opt->data_place == MW_DATA_SHARD,
+		&run->rows, run->seed, id, run->n_workers);
 	MW_TRY(pool_init(w, node, err));
 	if (mw_tracing(run) || mw_control_records(run)) {
 		w->recorder =
@@ -125,6 +126,7 @@ int mw_bench_init(struct mw_bench *b, struct mw_run *run, uint32_t node, struct 
 	uint32_t batch = run->batch > EVAL_BATCH ? run->batch : EVAL_BATCH;
 	size_t floats =
 		run->model->sparse ? run->model->touch_max * batch * run->model->width : run->model->dim;
+	b->data = mw_place_data_of(run, node);
 	b->work = run->model->ops->work_new(run->model, batch, err);
 	if (!b->work)
 		return err->code;

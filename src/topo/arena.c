@@ -1,16 +1,16 @@
 /*
- * arena.c: memory on one NUMA node, by jemalloc arenas whose extents are mapped and bound here.
+ * arena.c: memory that goes where a policy says, by jemalloc arenas whose extents are mapped and placed here.
  *
  * Two rules for the extent hooks of jemalloc 5: none of them unmaps (with retained extents it would join
  * neighbours of different arenas), and none allocates (the arena is locked), so that pages are bound by the
  * bare system call. Without jemalloc (sanitizers can't see into it) each block is a mapping of its own.
  */
-#include "topo/machine.h"
+#include "topo/arena.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,41 +25,56 @@
 #include "base/shared.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-enum { MASK_BITS = 4096, WORD_BITS = 8 * (int)sizeof(unsigned long) };
 
 struct mw_arena {
 #ifdef HAVE_JEMALLOC
 	extent_hooks_t hooks; /* first, so that a hook finds its arena */
 	unsigned index;
 #endif
-	unsigned os;
 	int refused; /* Sync: any thread, relaxed: only ever goes from 0 to an errno */
 	struct mw_arena *next;
-	unsigned long mask[MASK_BITS / WORD_BITS];
+	struct mw_mem_policy policy;
 };
 
 /* Sync: arenas_lock guards the list; arenas themselves are immutable but for `refused`. */
 static struct mw_arena *arenas;
 static pthread_mutex_t arenas_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static long mbind_call(void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits)
+static long mbind_call(
+	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits, unsigned flags)
 {
-	return syscall(SYS_mbind, p, bytes, (long)mode, mask, bits, 0L);
+	return syscall(SYS_mbind, p, bytes, (long)mode, mask, bits, (long)flags);
 }
 
-long (*mw_arena_mbind)(
-	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits) = mbind_call;
+long (*mw_arena_mbind)(void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits,
+	unsigned flags) = mbind_call;
 
 int mw_arena_refused(const struct mw_arena *a)
 {
 	return __atomic_load_n(&a->refused, __ATOMIC_RELAXED);
 }
 
-/* Bind fresh pages. A refusal leaves them to the first thread that touches them: kept for the notes, not an
- * error. */
-static void bind_pages(struct mw_arena *a, void *p, size_t bytes)
+/* Touch every page from a CPU of the node: a page is where the thread runs that touches it first. */
+static void touch_pages(const struct mw_arena *a, char *p, size_t bytes)
 {
-	if (mw_arena_mbind(p, bytes, MPOL_BIND, a->mask, MASK_BITS + 1) < 0)
+	unsigned long before[MW_CPU_WORDS];
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	long n = syscall(SYS_sched_getaffinity, 0, sizeof(before), before);
+	bool moved = n > 0 && !syscall(SYS_sched_setaffinity, 0, sizeof(a->policy.cpus), a->policy.cpus);
+	for (size_t i = 0; i < bytes; i += page)
+		*(volatile char *)(p + i) = 0;
+	if (moved)
+		syscall(SYS_sched_setaffinity, 0, (size_t)n, before);
+}
+
+/* Place fresh pages. A refusal leaves them to the first thread that touches them: kept for the notes, not an
+ * error. */
+static void place_pages(struct mw_arena *a, void *p, size_t bytes)
+{
+	mw_thp_advise(p, bytes);
+	if (a->policy.mode == MPOL_DEFAULT)
+		touch_pages(a, p, bytes);
+	else if (mw_arena_mbind(p, bytes, a->policy.mode, a->policy.nodes, MW_NODE_BITS + 1, 0) < 0)
 		__atomic_store_n(&a->refused, errno, __ATOMIC_RELAXED);
 }
 
@@ -84,14 +99,14 @@ static void *map_aligned(struct mw_arena *a, size_t bytes, size_t align)
 		munmap(p, before);
 	if (after)
 		munmap(p + before + bytes, after);
-	bind_pages(a, p + before, bytes);
+	place_pages(a, p + before, bytes);
 	return p + before;
 }
 
 static void *out_of_memory(size_t bytes, const char *what, const struct mw_arena *a, struct mw_err *err)
 {
 	mw_err_set(err, MW_ERESOURCE, "out of memory: %s needs %.1f MB on node P#%u", what,
-		(double)bytes / 1e6, a->os);
+		(double)bytes / 1e6, a->policy.os);
 	return NULL;
 }
 
@@ -117,7 +132,9 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t
 static bool hook_purge(
 	extent_hooks_t *hooks, void *p, size_t size, size_t offset, size_t length, unsigned index)
 {
-	(void)hooks, (void)size, (void)index;
+	(void)size, (void)index;
+	if (((struct mw_arena *)(void *)hooks)->policy.mode == MPOL_DEFAULT)
+		return true; /* a page given back would be placed anew, by anyone */
 	return madvise((char *)p + offset, length, MADV_DONTNEED) != 0;
 }
 
@@ -144,7 +161,8 @@ static int open_arena(struct mw_arena *a, struct mw_err *err)
 	};
 	int e = mallctl("arenas.create", &a->index, &size, &hooks, sizeof(hooks));
 	if (e)
-		MW_FAIL(err, RESOURCE, "jemalloc cannot make an arena for node P#%u: %s", a->os, strerror(e));
+		MW_FAIL(err, RESOURCE, "jemalloc cannot make an arena for node P#%u: %s", a->policy.os,
+			strerror(e));
 	return 0;
 }
 
@@ -159,7 +177,7 @@ void *mw_arena_alloc(struct mw_arena *a, size_t bytes, const char *what, struct 
 	if (!p)
 		return out_of_memory(bytes, what, a, err);
 	if (align == HUGE_PAGE_BYTES)
-		madvise(p, bytes, MADV_HUGEPAGE); /* advice: a refusal costs speed only */
+		mw_thp_advise(p, bytes); /* the extent may have been mapped under another setting */
 	return p;
 }
 
@@ -193,8 +211,6 @@ void *mw_arena_alloc(struct mw_arena *a, size_t bytes, const char *what, struct 
 	char *start = map_aligned(a, size, align);
 	if (!start)
 		return out_of_memory(bytes, what, a, err);
-	if (align == HUGE_PAGE_BYTES)
-		madvise(start + head, size - head, MADV_HUGEPAGE);
 	*(struct mapping *)(void *)(start + head - MW_LINE_BYTES) = (struct mapping){ start, size };
 	return start + head;
 }
@@ -213,80 +229,37 @@ void mw_arena_free(void *p)
 static void try_binding(struct mw_arena *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = map_pages(page);
+	void *p = a->policy.mode == MPOL_DEFAULT ? NULL : map_pages(page);
 	if (!p)
 		return;
-	bind_pages(a, p, page);
+	place_pages(a, p, page);
 	munmap(p, page);
 }
 
-struct mw_arena *mw_arena_get(unsigned os, struct mw_err *err)
+static struct mw_arena *make_arena(const struct mw_mem_policy *policy, struct mw_err *err)
 {
-	struct mw_arena *a;
-	if (os >= MASK_BITS) {
-		mw_err_set(err, MW_ERESOURCE, "node P#%u: nodes up to P#%d are known", os, MASK_BITS - 1);
+	struct mw_arena *a = mw_alloc(sizeof(*a), "memory arena", err);
+	if (!a)
+		return NULL;
+	a->policy = *policy;
+	if (open_arena(a, err) < 0) {
+		mw_free(a);
 		return NULL;
 	}
-	pthread_mutex_lock(&arenas_lock);
-	for (a = arenas; a && a->os != os;)
-		a = a->next;
-	if (!a) {
-		a = mw_alloc(sizeof(*a), "memory arena", err);
-		if (a) {
-			a->os = os;
-			a->mask[os / WORD_BITS] = 1UL << (os % WORD_BITS);
-		}
-		if (a && open_arena(a, err) < 0) {
-			mw_free(a);
-			a = NULL;
-		}
-		if (a) {
-			try_binding(a);
-			a->next = arenas;
-			arenas = a;
-		}
-	}
-	pthread_mutex_unlock(&arenas_lock);
+	try_binding(a);
 	return a;
 }
 
-int mw_layout_open_arenas(struct mw_layout *l, bool always, struct mw_err *err)
+struct mw_arena *mw_arena_get(const struct mw_mem_policy *policy, struct mw_err *err)
 {
-	struct mw_layout_priv *p = l->priv;
-	int refused = 0;
-	if (!always && (!l->applied || l->machine_nodes < 2))
-		return 0;
-	p->arena = mw_alloc_array(l->n_nodes, sizeof(struct mw_arena *), "arenas", err);
-	if (!p->arena)
-		return MW_ERESOURCE;
-	for (uint32_t i = 0; i < l->n_nodes; i++) {
-		p->arena[i] = mw_arena_get((unsigned)l->node_os[i], err);
-		if (!p->arena[i])
-			return MW_ERESOURCE;
-		refused = refused ? refused : mw_arena_refused(p->arena[i]);
+	struct mw_arena *a;
+	pthread_mutex_lock(&arenas_lock);
+	for (a = arenas; a && memcmp(&a->policy, policy, sizeof(*policy)) != 0;)
+		a = a->next;
+	if (!a && (a = make_arena(policy, err))) {
+		a->next = arenas;
+		arenas = a;
 	}
-	if (refused)
-		fprintf(p->m.notes,
-			"The kernel refuses to bind memory (mbind: %s; containers often do): pages go to the "
-			"node "
-			"that touches them first.\n",
-			strerror(refused));
-	return 0;
-}
-
-void *mw_node_alloc(
-	const struct mw_layout *l, uint32_t node, size_t bytes, const char *what, struct mw_err *err)
-{
-	const struct mw_layout_priv *p = l->priv;
-	assert(node < l->n_nodes);
-	return p->arena ? mw_arena_alloc(p->arena[node], bytes, what, err) : mw_alloc(bytes, what, err);
-}
-
-void mw_node_free(const struct mw_layout *l, void *p)
-{
-	const struct mw_layout_priv *priv = l->priv;
-	if (priv->arena)
-		mw_arena_free(p);
-	else
-		mw_free(p);
+	pthread_mutex_unlock(&arenas_lock);
+	return a;
 }

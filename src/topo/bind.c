@@ -8,12 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bits of the widest mask asked for: more than any kernel's NR_CPUS (8192). */
-enum { MASK_BITS = 16384, WORD_BITS = 8 * (int)sizeof(unsigned long), MASK_WORDS = MASK_BITS / WORD_BITS };
-
 int mw_mask_get(hwloc_bitmap_t set)
 {
-	unsigned long word[MASK_WORDS] = { 0 };
+	unsigned long word[MW_CPU_WORDS] = { 0 };
 	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(word), word);
 	if (bytes < 0)
 		return -1;
@@ -26,8 +23,8 @@ int mw_mask_get(hwloc_bitmap_t set)
 
 int mw_mask_set(hwloc_const_bitmap_t set)
 {
-	unsigned long word[MASK_WORDS];
-	for (unsigned i = 0; i < MASK_WORDS; i++)
+	unsigned long word[MW_CPU_WORDS];
+	for (unsigned i = 0; i < MW_CPU_WORDS; i++)
 		word[i] = hwloc_bitmap_to_ith_ulong(set, i);
 	return sched_setaffinity(0, sizeof(word), (const cpu_set_t *)(const void *)word);
 }

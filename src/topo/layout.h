@@ -26,6 +26,14 @@ enum mw_places {
 	MW_PLACES_AUTO
 };
 
+/* Where memory that belongs to a node goes. */
+enum mw_mem {
+	MW_MEM_NODE,        /* on that node */
+	MW_MEM_INTERLEAVE,  /* its pages in turn on all nodes that workers are on */
+	MW_MEM_FIRST_TOUCH, /* not bound, but touched by a thread that runs there */
+};
+#define MW_MEM_CHOICES "node|interleave|first-touch"
+
 struct mw_layout_request {
 	const char *
 		workers; /* "auto" (one per usable core, at most the CPU quota), "cores", "pus", or a number */
@@ -41,6 +49,8 @@ struct mw_layout_request {
 	bool virtual_workers;   /* sim: `workers` may be any number and nothing is bound */
 	const char *
 		topology; /* NULL: this machine; "FILE.xml" or "synthetic:..." : plan only, nothing is bound */
+	enum mw_mem mem;
+	bool mem_strict; /* memory that can't be had where it belongs is an error */
 };
 
 struct mw_slot {
@@ -58,8 +68,11 @@ struct mw_layout {
 	uint32_t usable_pus, usable_cores, machine_pus;
 	uint32_t machine_nodes; /* nodes whose memory this process may use */
 	bool applied;           /* binding is for this machine and will be carried out */
-	char *notes;            /* lines for people: why this many workers, what was restricted, by whom */
-	void *priv;             /* hwloc topology and cpusets */
+	bool mem_applied;       /* several nodes: memory is placed as `mem` says; else it is plain */
+	enum mw_mem mem;        /* in effect: FIRST_TOUCH too where the kernel refuses to bind memory */
+	bool mem_strict;
+	char *notes; /* lines for people: why this many workers, what was restricted, by whom */
+	void *priv;  /* hwloc topology and cpusets */
 };
 
 /*
@@ -81,12 +94,45 @@ int mw_layout_bind_controller(const struct mw_layout *l, struct mw_err *err);
 int mw_layout_verify_worker(const struct mw_layout *l, uint32_t worker);
 
 /*
- * Memory on a node: zeroed, aligned to MW_LINE_BYTES, freed by mw_node_free. Bound by jemalloc arena (one a node) where
- * the machine has several nodes; plain otherwise. node < n_nodes.
+ * Call fn with the calling thread bound to the PUs of a node that this process may use; the mask is restored. Where memory
+ * isn't placed, fn is only called.
+ */
+void mw_layout_on_node(const struct mw_layout *l, uint32_t node, void (*fn)(void *), void *arg);
+
+/*
+ * Memory on a node: zeroed, aligned to MW_LINE_BYTES, freed by mw_node_free. By jemalloc arena (one a node) where the
+ * machine has several nodes, bound or not as layout->mem says; plain otherwise. node < n_nodes. Without mem_strict a node
+ * that is full lends from others.
  */
 void *mw_node_alloc(
 	const struct mw_layout *l, uint32_t node, size_t bytes, const char *what, struct mw_err *err);
 void mw_node_free(const struct mw_layout *l, void *p);
+
+/*
+ * Pages that exist already: move them to a node, or (MW_ALL_NODES) in turn to all nodes that workers are on. Whole pages:
+ * the one that p points into stays unless p is its beginning, the one at the end goes along. Does nothing where memory isn't
+ * bound (one node, FIRST_TOUCH). A refusal is an error with mem_strict only.
+ */
+#define MW_ALL_NODES UINT32_MAX
+int mw_node_move(const struct mw_layout *l, uint32_t node, void *p, size_t bytes, struct mw_err *err);
+
+/* Where pages are, as the kernel tells (move_pages). Zeroed: none was looked at. */
+enum { MW_PAGES_NODES = 16 };
+struct mw_pages {
+	uint64_t seen;      /* looked at: all pages of a small block, some of a big one */
+	uint64_t untouched; /* of these: not there yet */
+	uint64_t on[MW_PAGES_NODES];
+	int os[MW_PAGES_NODES]; /* P#, increasing as found */
+	uint32_t n_nodes;
+	uint64_t elsewhere; /* on nodes beyond MW_PAGES_NODES */
+	int refused;        /* errno where the kernel doesn't tell */
+};
+/* Look at the pages of a block and add them up. Thread-safe on distinct results. */
+void mw_pages_look(struct mw_pages *pages, const void *p, size_t bytes);
+/* Pages that were found on other nodes than P#os. */
+uint64_t mw_pages_strays(const struct mw_pages *pages, int os);
+/* "P#0 75% P#1 25%", "not touched yet", "the kernel doesn't tell (...)"; buf is returned. */
+const char *mw_pages_text(const struct mw_pages *pages, char *buf, size_t size);
 
 /* The table people see (fits 80 columns): machine line, one line per worker, notes. */
 void mw_layout_print(const struct mw_layout *l, FILE *f);

@@ -87,7 +87,7 @@ int mw_layout_new_in(const struct mw_layout_request *req, const struct mw_world 
 int mw_mask_get(hwloc_bitmap_t set);
 int mw_mask_set(hwloc_const_bitmap_t set);
 
-/* arena.c: arenas for the layout's nodes, if they are needed; what the kernel refuses is noted. */
+/* memory.c: arenas for the layout's nodes, if they are needed; what the kernel refuses is noted. */
 int mw_layout_open_arenas(struct mw_layout *l, bool always, struct mw_err *err);
 
 #endif

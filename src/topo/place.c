@@ -326,6 +326,8 @@ static int make(struct plan *plan, const struct mw_world *world, struct mw_err *
 	l->machine_pus = plan->m->all_pus;
 	l->machine_nodes = plan->m->all_nodes;
 	l->applied = plan->m->here && !plan->req->virtual_workers && plan->p->bind != MW_BIND_NONE;
+	l->mem = plan->req->mem;
+	l->mem_strict = plan->req->mem_strict;
 	note_binding(plan);
 	MW_TRY(mw_layout_open_arenas(l, world->always_arenas, err));
 	if (fflush(plan->m->notes) || !plan->m->notes_text)
