@@ -134,6 +134,25 @@ uint64_t mw_pages_strays(const struct mw_pages *pages, int os);
 /* "P#0 75% P#1 25%", "not touched yet", "the kernel doesn't tell (...)"; buf is returned. */
 const char *mw_pages_text(const struct mw_pages *pages, char *buf, size_t size);
 
+/* A hardware thread that this process may use. L# unless it ends in _os; -1 where there is none. */
+struct mw_pu_info {
+	int os, logical, core, package, l3;
+	int numa, numa_os; /* the node it belongs to */
+	int node_os;       /* the node whose memory it uses */
+	unsigned smt;      /* 0 for the first usable PU of its core, then 1, 2... */
+};
+/* How many, and number i in logical order. */
+uint32_t mw_layout_n_pus(const struct mw_layout *l);
+struct mw_pu_info mw_layout_pu(const struct mw_layout *l, uint32_t i);
+/* May this worker (MW_CONTROLLER: the controller) run on P#os? */
+#define MW_CONTROLLER UINT32_MAX
+bool mw_layout_runs_on(const struct mw_layout *l, uint32_t worker, int os);
+/* Memory of node P#os in bytes, 0: not known. */
+uint64_t mw_layout_node_bytes(const struct mw_layout *l, int os);
+/* Units of the whole machine. */
+uint32_t mw_layout_packages(const struct mw_layout *l);
+uint32_t mw_layout_cores(const struct mw_layout *l);
+
 /* The table people see (fits 80 columns): machine line, one line per worker, notes. */
 void mw_layout_print(const struct mw_layout *l, FILE *f);
 json_t *mw_layout_json(const struct mw_layout *l);
