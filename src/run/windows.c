@@ -6,7 +6,11 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
 #include "run/record.h"
+
+#define LEVEL     0.95
+#define RESAMPLES 1000
 
 struct mw_windows {
 	uint32_t n;
@@ -37,45 +41,31 @@ void mw_windows_add(struct mw_windows *w, double step, double t_mix, double loss
 	w->loss = loss;
 }
 
-static double correlation(const double *x, const double *y, uint32_t n)
+static double correlation(enum mw_correlation kind, const struct mw_windows *w)
 {
-	double mx = 0, my = 0, xx = 0, yy = 0, xy = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		mx += x[i] / n;
-		my += y[i] / n;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		xx += (x[i] - mx) * (x[i] - mx);
-		yy += (y[i] - my) * (y[i] - my);
-		xy += (x[i] - mx) * (y[i] - my);
-	}
-	return n >= 3 && xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
+	double work[MW_CORRELATION_WORK(MW_WINDOWS_MAX)];
+	return mw_correlation(kind, w->t_mix, w->decrease, w->n, work);
 }
 
 double mw_windows_pearson(const struct mw_windows *w)
 {
-	double x[MW_WINDOWS_MAX];
-	for (uint32_t i = 0; i < w->n; i++)
-		x[i] = log(w->t_mix[i]);
-	return correlation(x, w->decrease, w->n);
-}
-
-/* Ties get the mean of their ranks. */
-static void ranks(const double *x, uint32_t n, double *rank)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		rank[i] = 0.5;
-		for (uint32_t j = 0; j < n; j++)
-			rank[i] += x[j] < x[i] ? 1 : x[j] == x[i] ? 0.5 : 0;
-	}
+	return correlation(MW_PEARSON_LOG_X, w);
 }
 
 double mw_windows_spearman(const struct mw_windows *w)
 {
-	double x[MW_WINDOWS_MAX], y[MW_WINDOWS_MAX];
-	ranks(w->t_mix, w->n, x);
-	ranks(w->decrease, w->n, y);
-	return correlation(x, y, w->n);
+	return correlation(MW_SPEARMAN, w);
+}
+
+/* As if stretches were independent of each other. */
+static json_t *interval(enum mw_correlation kind, const struct mw_windows *w)
+{
+	struct mw_interval r;
+	struct mw_err err = { 0 };
+	if (mw_correlation_bootstrap(kind, w->t_mix, w->decrease, w->n, LEVEL, RESAMPLES, 0, &r, &err) ||
+		isnan(r.low))
+		return json_null();
+	return json_pack("[f, f]", r.low, r.high);
 }
 
 json_t *mw_windows_json(const struct mw_windows *w)
@@ -88,6 +78,8 @@ json_t *mw_windows_json(const struct mw_windows *w)
 	json_object_set_new(j, "windows", json_integer((json_int_t)w->n));
 	json_object_set_new(j, "pearson", mw_json_number(mw_windows_pearson(w)));
 	json_object_set_new(j, "spearman", mw_json_number(mw_windows_spearman(w)));
+	json_object_set_new(j, "pearson_95", interval(MW_PEARSON_LOG_X, w));
+	json_object_set_new(j, "spearman_95", interval(MW_SPEARMAN, w));
 	json_object_set_new(j, "t_mix", t);
 	json_object_set_new(j, "decrease_per_step", d);
 	return j;

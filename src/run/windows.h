@@ -20,7 +20,7 @@ void mw_windows_add(struct mw_windows *w, double step, double t_mix, double loss
 /* Correlation of log t_mix with the decrease per step over n >= 3 stretches, else NAN. */
 double mw_windows_pearson(const struct mw_windows *w);
 double mw_windows_spearman(const struct mw_windows *w);
-/* {windows, pearson, spearman, t_mix: [...], decrease_per_step: [...]} */
+/* Called while the run rests. {windows, pearson, spearman, their 95 % bootstrap intervals or null, t_mix: [...], decrease_per_step: [...]} */
 json_t *mw_windows_json(const struct mw_windows *w);
 
 #endif
