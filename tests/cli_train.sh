@@ -262,5 +262,23 @@ gunzip -c "$tmp/spam.svm.gz" | head -n 500 | gzip -1 >"$tmp/shorter" && mv "$tmp
 cached
 status_is 0 && err_has "is of an earlier state of the data file" && err_has ": 500 rows"
 report "but not for other data"
+# a sample about every 50 ms, of threads that sleep 2 ms a step, 300 steps each: 12 on an idle machine, more on a busy one
+sampled=$tmp/sampled
+train --data $small --workers 2 --oversubscribe --protocol async-ring --straggler constant:0.002 --epochs 2 --eval-every 0 \
+	--metrics-every 0.05 --sample-every 1 --estimate all --out "$sampled"
+status_is 0 && are_json_lines "$sampled/metrics.jsonl" && [ "$(grep -c '"event":"sample"' "$sampled/metrics.jsonl")" -ge 3 ]
+report "--metrics-every writes lines between evaluations"
+grep '"event":"sample"' "$sampled/metrics.jsonl" >"$sampled/lines"
+for key in steps epoch seconds running_loss train_loss consensus_distance examples examples_per_s staleness p50 p99 t_mix; do
+	[ "$(grep -c "\"$key\":" "$sampled/lines")" -eq "$(wc -l <"$sampled/lines")" ] || break
+done
+report "every sample has the documented keys"
+grep '"event":"sample"' "$sampled/metrics.jsonl" | tail -1 | grep -q '"probe":{"value"'
+report "the last sample has the estimates"
+train --data $small --workers 8 --engine sim --protocol sync-ring --target-tmix 4 --epochs 40 --out "$tmp/steered"
+status_is 0 && err_has "t_mix to be kept at 4 rounds" &&
+	grep -q '"event":"control","target":4.0,"unit":"rounds","measured":4.0,' "$tmp/steered/metrics.jsonl" &&
+	has_keys "$tmp/steered/run.json" control mean_from_second windows actuator
+report "--target-tmix writes its windows"
 
 echo "1..$n"

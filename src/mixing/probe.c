@@ -12,8 +12,13 @@
 enum { SETTLE = 12, FEWEST_BALANCED = 8 };
 #define REACH      3.0 /* ages looked at, in guesses; 8 where the tail is fitted */
 #define REACH_TAIL 8.0
-#define PERIOD     6.0 /* what is left of a segment at the next one is 2^-6 */
-#define TAIL_FLOOR 1e-10
+/*
+ * What is left of a segment at the next one's crossing is 2^-(this + 1). Its sign is random, so in a mean only its square
+ * counts; the largest over starts of a fixed sequence sees it as it is.
+ */
+#define PERIOD       4.0
+#define PERIOD_FIXED 6.0
+#define TAIL_FLOOR   1e-10
 
 struct mw_probe {
 	const struct mw_protocol *p;
@@ -196,7 +201,7 @@ uint64_t mw_probe_period(struct mw_probe *s)
 {
 	const uint64_t *age;
 	uint32_t n = mw_tally_ages(s->tally, &age);
-	uint64_t period = (uint64_t)ceil(PERIOD * s->guess);
+	uint64_t period = (uint64_t)ceil((s->fixed ? PERIOD_FIXED : PERIOD) * s->guess);
 	period = period > age[n - 1] ? period : age[n - 1] + 1;
 	/* random, so that no start time of a periodic sequence is left out */
 	return period + mw_rng_below(&s->rng, (uint64_t)ceil(s->guess) + s->p->workers);
@@ -352,6 +357,17 @@ void mw_probe_restart(struct mw_probe *s)
 	s->settled = s->dropped = 0;
 	s->spoiled = true;
 	make_grid(s);
+}
+
+void mw_probe_aim(struct mw_probe *s, double expected)
+{
+	mw_probe_restart(s);
+	s->guess = fmax(expected, 1);
+	if (!s->one_hot)
+		return;
+	s->settled = SETTLE;
+	make_grid(s);
+	mw_tally_aim(s->tally, expected);
 }
 
 uint64_t mw_probe_segments(const struct mw_probe *s)

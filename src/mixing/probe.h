@@ -41,6 +41,8 @@ void mw_probe_snapshot(struct mw_probe *s, double t, const float *x);
 bool mw_probe_end(struct mw_probe *s);
 /* Forget all that was learnt, and the segment under way: the schedule has changed. */
 void mw_probe_restart(struct mw_probe *s);
+/* The same, knowing that the new value is near `expected`: ages around it are looked at, at once. */
+void mw_probe_aim(struct mw_probe *s, double expected);
 uint64_t mw_probe_segments(const struct mw_probe *s);
 void mw_probe_estimate(struct mw_probe *s, struct mw_estimate *out);
 

@@ -339,6 +339,11 @@ static void between_ages(const struct mw_tally *t, struct mw_estimate *out)
 	out->value = out->sup - out->error;
 }
 
+void mw_tally_aim(struct mw_tally *t, double expected)
+{
+	mw_tally_grid(t, expected >= 4 ? (uint64_t)(expected / 2) : 1, (uint64_t)ceil(1.8 * expected) + 1);
+}
+
 bool mw_tally_adjust(struct mw_tally *t)
 {
 	uint64_t n = mw_tally_starts(t), last = t->age[t->n_ages - 1];

@@ -40,6 +40,8 @@ void mw_tally_grid(struct mw_tally *t, uint64_t first, uint64_t last);
  * and nothing is added to it yet.
  */
 bool mw_tally_adjust(struct mw_tally *t);
+/* Ages around a value that is expected: where they turn out not to hold it, mw_tally_adjust finds others. */
+void mw_tally_aim(struct mw_tally *t, double expected);
 /* How many ages there are, and which. */
 uint32_t mw_tally_ages(const struct mw_tally *t, const uint64_t **age);
 /* Add the product of start number `start` at grid point g. */

@@ -11,6 +11,7 @@
 #include "run/checkpoint.h"
 #include "run/command.h"
 #include "run/control.h"
+#include "run/metrics.h"
 #include "run/progress.h"
 #include "run/record.h"
 #include "run/run.h"
@@ -19,42 +20,31 @@
 /* A loss beyond this multiple of the first one is taken for divergence. */
 #define DIVERGED_FACTOR 1e6
 
-static void say(struct mw_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct mw_run *run, const char *fmt, ...)
-{
-	va_list ap;
-	if (!run->job->msg)
-		return;
-	mw_progress_clear(run);
-	va_start(ap, fmt);
-	vfprintf(run->job->msg, fmt, ap);
-	va_end(ap);
-}
-
 /* --- what people see before -------------------------------------------------------------------------------------- */
 
 static void print_data(struct mw_run *run)
 {
 	const struct mw_dataset *d = run->train;
-	say(run, "data      %s: %llu rows, %u features", d->name, (unsigned long long)d->rows, d->features);
+	mw_say(run, "data      %s: %llu rows, %u features", d->name, (unsigned long long)d->rows,
+		d->features);
 	if (d->kind == MW_X_CSR)
-		say(run, ", %llu non-zeros (%.1f a row)", (unsigned long long)d->nnz,
+		mw_say(run, ", %llu non-zeros (%.1f a row)", (unsigned long long)d->nnz,
 			(double)d->nnz / (double)d->rows);
-	say(run, ", read in %.2f s", d->load_s);
+	mw_say(run, ", read in %.2f s", d->load_s);
 	if (d->file_bytes && !d->map)
-		say(run, " (%.0f MB/s)", (double)d->file_bytes / 1e6 / (d->load_s > 0 ? d->load_s : 1e-9));
-	say(run, "\n");
+		mw_say(run, " (%.0f MB/s)", (double)d->file_bytes / 1e6 / (d->load_s > 0 ? d->load_s : 1e-9));
+	mw_say(run, "\n");
 	if (d->cache_note)
-		say(run, "cache     %s\n", d->cache_note);
+		mw_say(run, "cache     %s\n", d->cache_note);
 	if (d->classes && d->label_value) {
-		say(run, "labels   ");
+		mw_say(run, "labels   ");
 		for (uint32_t c = 0; c < d->classes && c < 12; c++)
-			say(run, " %g (%llu)", d->label_value[c],
+			mw_say(run, " %g (%llu)", d->label_value[c],
 				(unsigned long long)(d->label_count ? d->label_count[c] : 0));
-		say(run, "%s\n", d->classes > 12 ? " ..." : "");
+		mw_say(run, "%s\n", d->classes > 12 ? " ..." : "");
 	}
 	if (run->val.n)
-		say(run, "split     %llu training rows, %llu validation rows\n",
+		mw_say(run, "split     %llu training rows, %llu validation rows\n",
 			(unsigned long long)run->rows.n, (unsigned long long)run->val.n);
 }
 
@@ -65,44 +55,47 @@ static void print_plan(struct mw_run *run)
 	double c = mw_effective_share(run),
 	       alpha = (double)mw_rate_at(run->rate, 0, run->opt->epochs, MW_RATE_BLOCK);
 	char *rate = mw_rate_describe(run->rate);
-	say(run, "model     %s, %zu parameters; %s; rate %s; batch %u\n", run->model->ops->name,
+	mw_say(run, "model     %s, %zu parameters; %s; rate %s; batch %u\n", run->model->ops->name,
 		run->model->dim, run->optim->ops->name, rate ? rate : run->opt->rate, run->batch);
 	free(rate);
-	say(run, "protocol  %s", p->ops->name);
+	mw_say(run, "protocol  %s", p->ops->name);
 	if (p->ops->expands)
-		say(run, " (%s)", p->ops->expands);
-	say(run, ": %u worker%s, %u replica%s, %s access", p->workers, p->workers == 1 ? "" : "s", p->rows,
+		mw_say(run, " (%s)", p->ops->expands);
+	mw_say(run, ": %u worker%s, %u replica%s, %s access", p->workers, p->workers == 1 ? "" : "s", p->rows,
 		p->rows == 1 ? "" : "s", p->versioned ? "versioned" : accesses[run->access]);
 	if (p->n_slots)
-		say(run, ", mixes every %lld %s", (long long)run->knobs.mix_every,
+		mw_say(run, ", mixes every %lld %s", (long long)run->knobs.mix_every,
 			p->clock == MW_CLOCK_ROUND ? "rounds" : "own steps");
-	say(run, "\n          effective step alpha c = %g x %g = %g a %s\n", alpha, c, alpha * c,
+	mw_say(run, "\n          effective step alpha c = %g x %g = %g a %s\n", alpha, c, alpha * c,
 		p->clock == MW_CLOCK_ROUND ? "round" : "push");
-	say(run, "engine    %s, %s kernels%s\n", run->ops->name, mw_kernels()->name,
+	if (run->steer)
+		mw_say(run, "control   t_mix to be kept at %g %s by %s; %s\n", mw_steer_target(run->steer),
+			mw_steer_unit(run->steer), mw_steer_actuator(run->steer), mw_steer_start(run->steer));
+	mw_say(run, "engine    %s, %s kernels%s\n", run->ops->name, mw_kernels()->name,
 		run->bursts ? ", fused update path" : "");
 }
 
 static void print_evaluation(struct mw_run *run, const struct mw_evaluation *e)
 {
 	char speed[32];
-	say(run, "epoch %-6.4g train loss %.5f", e->epoch, e->train_loss);
+	mw_say(run, "epoch %-6.4g train loss %.5f", e->epoch, e->train_loss);
 	if (isfinite(e->train_accuracy))
-		say(run, " acc %.4f", e->train_accuracy);
+		mw_say(run, " acc %.4f", e->train_accuracy);
 	if (isfinite(e->val_loss))
-		say(run, " | val loss %.5f", e->val_loss);
+		mw_say(run, " | val loss %.5f", e->val_loss);
 	if (isfinite(e->val_accuracy))
-		say(run, " acc %.4f", e->val_accuracy);
+		mw_say(run, " acc %.4f", e->val_accuracy);
 	if (isfinite(e->test_loss))
-		say(run, " | test loss %.5f", e->test_loss);
+		mw_say(run, " | test loss %.5f", e->test_loss);
 	if (isfinite(e->test_accuracy))
-		say(run, " acc %.4f", e->test_accuracy);
+		mw_say(run, " acc %.4f", e->test_accuracy);
 	if (isfinite(e->grad_norm))
-		say(run, " | grad %.3g", e->grad_norm);
+		mw_say(run, " | grad %.3g", e->grad_norm);
 	if (e->seconds > 0) {
 		mw_format_count((double)e->examples / e->seconds, speed, sizeof(speed));
-		say(run, " | %s ex/s", speed);
+		mw_say(run, " | %s ex/s", speed);
 	}
-	say(run, "\n");
+	mw_say(run, "\n");
 }
 
 /* --- training ------------------------------------------------------------------------------------------------------ */
@@ -118,20 +111,6 @@ static bool reached_target(const struct mw_run *run)
 	return (want_loss && loss <= o->target_loss) || (want_accuracy && accuracy >= o->target_accuracy);
 }
 
-/* Each change of knobs is an event of the metrics. */
-static void report_timeline(struct mw_run *run)
-{
-	const struct mw_timeline_entry *e;
-	uint64_t step = UINT64_MAX;
-	for (uint32_t w = 0; w < run->n_workers; w++)
-		step = run->worker[w]->step < step ? run->worker[w]->step : step;
-	while (run->timeline && step &&
-		(e = mw_timeline_report(run->timeline, &run->timeline_reported, step, run->train_s))) {
-		say(run, "timeline  %s, from own step %llu on\n", e->change, (unsigned long long)e->step);
-		mw_record_change(run, e);
-	}
-}
-
 static int evaluate(struct mw_run *run, struct mw_err *err)
 {
 	struct mw_evaluation *e = &run->last;
@@ -143,11 +122,11 @@ static int evaluate(struct mw_run *run, struct mw_err *err)
 	run->staleness_p99 = mw_hist_quantile(h, 0.99);
 	mw_free(h);
 	print_evaluation(run, e);
-	MW_TRY(mw_record_evaluation(run, e, err));
+	MW_TRY(mw_metrics_events(run, err));
+	MW_TRY(mw_metrics_evaluation(run, e, err));
 	mw_control_window(run);
 	if (!run->n_evaluations++)
 		run->first_loss = e->train_loss;
-	report_timeline(run);
 	if (!isfinite(e->train_loss) || e->train_loss > DIVERGED_FACTOR * (fabs(run->first_loss) + 1))
 		run->diverged = 1;
 	return 0;
@@ -176,7 +155,9 @@ static int run_segment(struct mw_run *run, uint64_t until, struct mw_err *err)
 	run->segment_end = turns ? until * run->n_workers : until;
 	MW_TRY(mw_control_begin(run, err));
 	run->segment_s = mw_now_s();
+	run->in_segment = true;
 	run->ops->segment(run);
+	run->in_segment = false;
 	run->train_s += mw_now_s() - run->segment_s;
 	mw_control_end(run);
 	return 0;
@@ -244,7 +225,8 @@ static void print_staleness(struct mw_run *run, const struct mw_hist *h)
 	}
 	for (int o = 0; o <= last; o++)
 		most = octave[o] > most ? octave[o] : most;
-	say(run, "staleness %s: missing writes at use, %llu samples; mean %.2f p50 %llu p99 %llu max %llu\n",
+	mw_say(run,
+		"staleness %s: missing writes at use, %llu samples; mean %.2f p50 %llu p99 %llu max %llu\n",
 		run->exclusive ? "(exact)" : "(sampled)", (unsigned long long)h->n,
 		h->n ? h->sum / (double)h->n : 0.0, (unsigned long long)mw_hist_quantile(h, 0.5),
 		(unsigned long long)mw_hist_quantile(h, 0.99), (unsigned long long)h->max);
@@ -253,7 +235,7 @@ static void print_staleness(struct mw_run *run, const struct mw_hist *h)
 		uint64_t low = o ? 1ULL << (o - 1) : 0, high = o > 1 ? (1ULL << o) - 1 : low;
 		snprintf(range, sizeof(range), low == high ? "%llu" : "%llu-%llu", (unsigned long long)low,
 			(unsigned long long)high);
-		say(run, "  %12s %5.1f%% %.*s\n", range, 100.0 * (double)octave[o] / (double)h->n,
+		mw_say(run, "  %12s %5.1f%% %.*s\n", range, 100.0 * (double)octave[o] / (double)h->n,
 			(int)(40.0 * (double)octave[o] / (double)most + 0.5),
 			"########################################");
 	}
@@ -266,16 +248,17 @@ static void print_workers(struct mw_run *run)
 		total += run->counters[w].pushes;
 	if (run->n_workers < 2 || !total)
 		return;
-	say(run, "share    ");
+	mw_say(run, "share    ");
 	for (uint32_t w = 0; w < run->n_workers && w < 16; w++)
-		say(run, " w%u %.1f%%", w, 100.0 * (double)run->counters[w].pushes / (double)total);
-	say(run, "%s\n", run->n_workers > 16 ? " ... (all in run.json)" : "");
+		mw_say(run, " w%u %.1f%%", w, 100.0 * (double)run->counters[w].pushes / (double)total);
+	mw_say(run, "%s\n", run->n_workers > 16 ? " ... (all in run.json)" : "");
 }
 
 static void print_replay(struct mw_run *run)
 {
 	const struct mw_replay_report *r = &run->replayed;
-	say(run, "replay    %llu events; %llu of them in an order that only overlapping time-stamps tell%s\n",
+	mw_say(run,
+		"replay    %llu events; %llu of them in an order that only overlapping time-stamps tell%s\n",
 		(unsigned long long)r->events, (unsigned long long)r->ambiguous,
 		r->ambiguous ? ": the result may differ from the recorded run's" : "");
 }
@@ -313,7 +296,7 @@ static int report(struct mw_run *run, struct mw_err *err)
 		flushed += run->worker[w]->flushed;
 	for (uint32_t w = 0; w < run->n_workers; w++)
 		if (run->worker[w]->strayed)
-			say(run,
+			mw_say(run,
 				"moved     worker %u was found off its place after training: a library or "
 				"another process changed its mask\n",
 				w);
@@ -322,10 +305,11 @@ static int report(struct mw_run *run, struct mw_err *err)
 		if (h->n)
 			print_staleness(run, h);
 		if (flushed)
-			say(run, "flushed   %llu delayed updates were pushed early at the end\n",
+			mw_say(run, "flushed   %llu delayed updates were pushed early at the end\n",
 				(unsigned long long)flushed);
 		if (isfinite(mw_lost_share(run)))
-			say(run, "lost      %.4g%% of the updates on a coordinate that every push touches\n",
+			mw_say(run,
+				"lost      %.4g%% of the updates on a coordinate that every push touches\n",
 				100 * mw_lost_share(run));
 		mw_tmix_print(run);
 		mw_control_print(run);
@@ -335,12 +319,12 @@ static int report(struct mw_run *run, struct mw_err *err)
 	mw_free(h);
 	print_result(run);
 	if (run->run_dir)
-		say(run,
+		mw_say(run,
 			"files     %s/: run.json, metrics.jsonl, layout.txt, model.safetensors, "
 			"checkpoint.safetensors\n",
 			run->run_dir);
 	if (run->run_dir && !strcmp(run->stopped_by, "signal"))
-		say(run, "resume    with the same command and --resume\n");
+		mw_say(run, "resume    with the same command and --resume\n");
 	return 0;
 }
 

@@ -18,6 +18,9 @@
 
 enum { STREAM_INJECTOR = 0x1a7e0000 };
 
+/* Segments of a full estimate (--target-tmix): more where the order of events is random. */
+enum { WINDOW_FIXED = 32, WINDOW_RANDOM = 64 };
+
 static bool wants(const struct mw_run *run, enum mw_estimate_choice what)
 {
 	return run->opt->estimate == (int)what || run->opt->estimate == MW_ESTIMATE_ALL;
@@ -55,7 +58,8 @@ static bool fixed_order(const struct mw_run *run)
 	bool random_blocks = run->n_blocks > 1 && run->opt->mix_blocks == MW_BLOCKS_RANDOM, choice = false;
 	for (uint32_t s = 0; s < p->n_slots; s++)
 		choice |= p->slot[s].n > 1 && p->pick == MW_PICK_RANDOM;
-	return !random_blocks && !choice && !run->replay && !run->timeline &&
+	/* under --target-tmix knobs change between estimate windows only */
+	return !random_blocks && !choice && !run->replay && (!run->timeline || run->steer) &&
 	       (p->clock == MW_CLOCK_ROUND || run->activation == MW_ACT_RR);
 }
 
@@ -63,6 +67,8 @@ static double guess(struct mw_run *run)
 {
 	struct mw_mixing_result r = { 0 };
 	struct mw_err err = { 0 };
+	if (run->steer)
+		return mw_steer_target(run->steer);
 	if (mw_tmix_exact(run, GUESS_WORK, &r, &err) == 0 && r.mixes && isfinite(r.t_mix))
 		return r.t_mix;
 	return 4.0 * run->n_workers * (double)run->knobs.mix_every;
@@ -127,7 +133,7 @@ static int make(struct mw_control *c, struct mw_err *err)
 	c->mixes = mw_alloc_array(run->n_workers, sizeof(*c->mixes), "the controller", err);
 	if (!c->mixes)
 		return err->code;
-	if (run->timeline) {
+	if (run->timeline && !run->steer) {
 		c->counted = mw_alloc_array(MW_HIST_BUCKETS, sizeof(*c->counted), "the controller", err);
 		if (!c->counted)
 			return err->code;
@@ -163,6 +169,8 @@ void mw_control_free(struct mw_control *c)
 	if (!c)
 		return;
 	mw_sampler_stop(c);
+	json_decref(c->latest);
+	json_decref(c->shown);
 	for (uint32_t b = 0; b < MW_CONTROL_BLOCKS; b++) {
 		mw_products_free(c->products[b]);
 		mw_probe_free(c->probe[b]);
@@ -347,6 +355,41 @@ static void show(struct mw_control *c)
 		mw_st(&c->live, (float)e.value);
 }
 
+/* The slowest block's value; false: not all of them have one. */
+static bool all_blocks(struct mw_control *c, struct mw_estimate *worst)
+{
+	for (uint32_t b = 0; b < c->blocks; b++) {
+		struct mw_estimate e;
+		if (mw_probe_segments(c->probe[b]) < (c->fixed ? WINDOW_FIXED : WINDOW_RANDOM))
+			return false;
+		mw_probe_estimate(c->probe[b], &e);
+		if (!e.identified)
+			return false;
+		if (!b || e.value > worst->value)
+			*worst = e;
+	}
+	return true;
+}
+
+/* --target-tmix: a full estimate moves the actuator, and the next one begins. */
+static void steer(struct mw_control *c)
+{
+	struct mw_steer *s = c->run->steer;
+	struct mw_estimate e = { 0 };
+	if (!s || !all_blocks(c, &e))
+		return;
+	mw_steer_window(s, e.value, e.error, mw_native_steps(c->run));
+	mw_st(&c->live, (float)e.value);
+	for (uint32_t b = 0; b < c->blocks; b++) {
+		if (c->products[b])
+			mw_products_restart(c->products[b]);
+		mw_probe_aim(c->probe[b], mw_steer_target(s));
+	}
+	if (c->passive)
+		mw_passive_restart(c->passive);
+	c->passive_next = c->passive_n = c->passive_late = 0;
+}
+
 static void end_segment(struct mw_control *c)
 {
 	c->state = MW_SEGMENT_NONE;
@@ -357,11 +400,13 @@ static void end_segment(struct mw_control *c)
 			show(c);
 		c->next = fmax(c->next, c->origin + (double)mw_probe_period(c->probe[b]));
 	}
+	steer(c);
 }
 
 static void look_at_probes(struct mw_control *c, double t, bool exact)
 {
-	if (c->state == MW_SEGMENT_NONE && t >= c->next)
+	if (c->state == MW_SEGMENT_NONE && t >= c->next &&
+		!(c->run->steer && mw_steer_pending(c->run->steer)))
 		begin_segment(c, t, exact);
 	if (c->state == MW_SEGMENT_INJECTING && (exact || all_injected(c)))
 		open_segment(c);

@@ -63,7 +63,10 @@ struct mw_control {
 
 	/* threads engine */
 	struct mw_sampler *sampler;
-	uint64_t *mixes; /* per worker, when the segment began */
+	/* --metrics-every: the estimates, made by the sampler about that often. Sync: exchanged as a whole, acq_rel. */
+	json_t *latest, *shown; /* shown: the last one taken; the controlling thread's own */
+	double latest_s;        /* when; the sampler's own */
+	uint64_t *mixes;        /* per worker, when the segment began */
 };
 
 /* After everything else of the run has been made. */
@@ -113,6 +116,10 @@ void mw_control_window(struct mw_run *run);
 /* {trace, probe, passive} into run->t_mix; the same as a new object for a line of metrics; lines for people. */
 void mw_control_report(struct mw_run *run);
 json_t *mw_control_json(struct mw_run *run);
+/* While a segment runs, for its controlling thread: the newest estimates, or null while there are none. */
+json_t *mw_control_latest(struct mw_run *run);
+/* The sampler: make them, if it is time. */
+void mw_control_publish(struct mw_control *c);
 void mw_control_print(struct mw_run *run);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "mixing/exact.h"
 #include "run/control.h"
@@ -175,6 +176,31 @@ json_t *mw_control_json(struct mw_run *run)
 	return j;
 }
 
+void mw_control_publish(struct mw_control *c)
+{
+	double every = c->run->opt->metrics_every, now = mw_now_s();
+	if (!(every > 0) || !c->run->metrics || now - c->latest_s < every / 2)
+		return;
+	c->latest_s = now;
+	json_t *j = mw_control_json(c->run);
+	json_decref(__atomic_exchange_n(&c->latest, j, __ATOMIC_ACQ_REL)); /* taken by mw_control_latest */
+}
+
+json_t *mw_control_latest(struct mw_run *run)
+{
+	struct mw_control *c = run->control;
+	if (!c)
+		return json_null();
+	if (!c->sampler) /* nobody else looks at the estimators */
+		return mw_control_json(run);
+	json_t *j = __atomic_exchange_n(&c->latest, NULL, __ATOMIC_ACQ_REL);
+	if (j) {
+		json_decref(c->shown);
+		c->shown = j;
+	}
+	return c->shown ? json_incref(c->shown) : json_null();
+}
+
 static void keep_counts(struct mw_control *c)
 {
 	struct mw_err err = { 0 };
@@ -215,6 +241,8 @@ void mw_control_report(struct mw_run *run)
 		return;
 	json_t *j = mw_control_json(run);
 	json_object_update(run->t_mix, j);
+	if (run->steer)
+		json_object_set_new(run->t_mix, "control", mw_steer_json(run->steer));
 	if (run->control->windows)
 		json_object_set_new(run->t_mix, "loss", mw_windows_json(run->control->windows));
 	json_decref(j);

@@ -107,8 +107,7 @@ static void feed_rounds(struct mw_control *c)
 	uint64_t k = c->mixes[0];
 	for (uint64_t step = c->step, end = run->worker[0]->step; step < end; step++) {
 		const struct mw_knobs *knobs = knobs_at(run, step);
-		uint64_t every = (uint64_t)knobs->mix_every;
-		bool mixed = step % every == every - 1;
+		bool mixed = mw_knobs_next_mix(knobs, step) == step;
 		mw_control_round(c, mixed, k, knobs->slack);
 		k += mixed;
 	}

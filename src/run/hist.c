@@ -18,25 +18,45 @@ uint64_t mw_hist_value(uint32_t bucket)
 	return (1ULL << octave) + ((uint64_t)(k % MW_HIST_SUB) << (octave - 6));
 }
 
+static void add_count(uint64_t *to, uint64_t d)
+{
+	__atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + d, __ATOMIC_RELAXED);
+}
+
+static double get_sum(const double *from)
+{
+	double v;
+	__atomic_load(from, &v, __ATOMIC_RELAXED);
+	return v;
+}
+
+static void add_sum(double *to, double d)
+{
+	double v = get_sum(to) + d;
+	__atomic_store(to, &v, __ATOMIC_RELAXED);
+}
+
 void mw_hist_add(struct mw_hist *h, uint64_t value)
 {
-	h->count[bucket_of(value)]++;
-	h->n++;
-	h->sum += (double)value;
-	h->sum2 += (double)value * (double)value;
+	add_count(&h->count[bucket_of(value)], 1);
+	add_count(&h->n, 1);
+	add_sum(&h->sum, (double)value);
+	add_sum(&h->sum2, (double)value * (double)value);
 	if (value > h->max)
-		h->max = value;
+		__atomic_store_n(&h->max, value, __ATOMIC_RELAXED);
 }
 
 void mw_hist_merge(struct mw_hist *into, const struct mw_hist *from)
 {
-	for (uint32_t i = 0; i < MW_HIST_BUCKETS; i++)
-		into->count[i] += from->count[i];
-	into->n += from->n;
-	into->sum += from->sum;
-	into->sum2 += from->sum2;
-	if (from->max > into->max)
-		into->max = from->max;
+	uint64_t max = __atomic_load_n(&from->max, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < MW_HIST_BUCKETS; i++) {
+		uint64_t n = __atomic_load_n(&from->count[i], __ATOMIC_RELAXED);
+		into->count[i] += n;
+		into->n += n; /* what was counted, though more may have come in meanwhile */
+	}
+	into->sum += get_sum(&from->sum);
+	into->sum2 += get_sum(&from->sum2);
+	into->max = max > into->max ? max : into->max;
 }
 
 uint64_t mw_hist_quantile(const struct mw_hist *h, double q)

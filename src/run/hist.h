@@ -1,6 +1,6 @@
 /*
- * hist.h: a histogram of counts: exact below 1024, then 64 buckets an octave (1.6 %). One owner; added up by readers
- * while the owner rests.
+ * hist.h: a histogram of counts: exact below 1024, then 64 buckets an octave (1.6 %). One owner adds; others may merge it
+ * into theirs at any time, and see each number as of some moment.
  */
 #ifndef MW_RUN_HIST_H
 #define MW_RUN_HIST_H
@@ -11,6 +11,7 @@
 enum { MW_HIST_EXACT = 1024, MW_HIST_SUB = 64, MW_HIST_BUCKETS = MW_HIST_EXACT + MW_HIST_SUB * 54 };
 
 struct mw_hist {
+	/* Sync: all fields are written by the owner alone, relaxed; mw_hist_merge reads them relaxed. */
 	uint64_t count[MW_HIST_BUCKETS];
 	uint64_t n, max;
 	double sum, sum2;

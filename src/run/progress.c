@@ -2,6 +2,7 @@
 #include "run/progress.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ void mw_format_count(double v, char *out, size_t size)
 	snprintf(out, size, scaled >= 100 ? "%.0f%s" : "%.1f%s", scaled, unit);
 }
 
-static double running_loss(const struct mw_run *run)
+double mw_running_loss(const struct mw_run *run)
 {
 	double sum = 0;
 	for (uint32_t w = 0; w < run->n_workers; w++)
@@ -52,10 +53,12 @@ void mw_progress_draw(struct mw_run *run)
 	fprintf(run->job->msg,
 		"\r\033[Kepoch %.2f/%g  loss %.4f (running)  %s examples/s  staleness p50 %llu p99 %llu  ETA "
 		"%s",
-		(double)examples / (double)run->rows.n, run->opt->epochs, running_loss(run), speed,
+		(double)examples / (double)run->rows.n, run->opt->epochs, mw_running_loss(run), speed,
 		(unsigned long long)run->staleness_p50, (unsigned long long)run->staleness_p99, eta);
 	if (run->control && mw_ld(&run->control->live) > 0)
 		fprintf(run->job->msg, "  t_mix ~%.3g", (double)mw_ld(&run->control->live));
+	if (run->steer)
+		fprintf(run->job->msg, " (target %.3g)", mw_steer_target(run->steer));
 	fflush(run->job->msg);
 	run->drawn_s = now;
 	run->line_drawn = true;
@@ -68,4 +71,15 @@ void mw_progress_clear(struct mw_run *run)
 	fprintf(run->job->msg, "\r\033[K");
 	fflush(run->job->msg);
 	run->line_drawn = false;
+}
+
+void mw_say(struct mw_run *run, const char *fmt, ...)
+{
+	va_list ap;
+	if (!run->job->msg)
+		return;
+	mw_progress_clear(run);
+	va_start(ap, fmt);
+	vfprintf(run->job->msg, fmt, ap);
+	va_end(ap);
 }

@@ -137,7 +137,7 @@ static json_t *workers_json(const struct mw_run *run)
 }
 
 /* What an evaluation line and the summary have in common. */
-static json_t *evaluation_json(const struct mw_run *run, const struct mw_evaluation *e)
+json_t *mw_record_evaluation(const struct mw_run *run, const struct mw_evaluation *e)
 {
 	json_t *j = json_object();
 	json_object_set_new(j, "train_loss", mw_json_number(e->train_loss));
@@ -161,7 +161,7 @@ json_t *mw_record_summary(struct mw_run *run)
 	const struct mw_evaluation *e = &run->last;
 	struct mw_err err = { 0 };
 	struct mw_hist *h = mw_record_staleness(run, &err);
-	json_t *j = evaluation_json(run, e);
+	json_t *j = mw_record_evaluation(run, e);
 	json_object_set_new(j, "epochs", json_real(e->epoch));
 	json_object_set_new(j, "staleness", h ? mw_hist_json(h, 1) : json_null());
 	json_object_set_new(j, "t_mix", run->t_mix ? json_incref(run->t_mix) : json_null());
@@ -284,46 +284,6 @@ int mw_record_layout(struct mw_run *run, struct mw_err *err)
 		return 0;
 	MW_TRY(write_layout(run, err));
 	return write_json(run->run_dir, "run.json", run_json(run, false), err);
-}
-
-int mw_record_evaluation(struct mw_run *run, const struct mw_evaluation *e, struct mw_err *err)
-{
-	if (!run->metrics)
-		return 0;
-	struct mw_hist *h = mw_record_staleness(run, err);
-	if (!h)
-		return err->code;
-	json_t *j = evaluation_json(run, e);
-	json_object_set_new(j, "epoch", json_real(e->epoch));
-	json_object_set_new(j, "steps", json_integer((json_int_t)e->steps));
-	json_object_set_new(j, "rate",
-		json_real((double)mw_rate_at(run->rate, e->epoch, run->opt->epochs, run->worker[0]->step)));
-	json_object_set_new(j, "staleness", mw_hist_json(h, 0));
-	if (run->control)
-		json_object_set_new(j, "t_mix", mw_control_json(run));
-	mw_free(h);
-	char *line = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(10));
-	json_decref(j);
-	/* One write a line, so that a kill leaves whole lines. */
-	bool bad = !line || fprintf(run->metrics, "%s\n", line) < 0 || fflush(run->metrics);
-	free(line);
-	if (bad)
-		MW_FAIL(err, RESOURCE, "%s/metrics.jsonl can't be written: %s", run->run_dir,
-			strerror(errno));
-	return 0;
-}
-
-void mw_record_change(struct mw_run *run, const struct mw_timeline_entry *e)
-{
-	if (!run->metrics)
-		return;
-	json_t *j = json_pack("{ss ss sI sf}", "event", "timeline", "change", e->change, "own_step",
-		(json_int_t)e->step, "seen_at_s", e->applied_s);
-	char *line = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(10));
-	json_decref(j);
-	if (line)
-		fprintf(run->metrics, "%s\n", line);
-	free(line);
 }
 
 /* What `mixwild predict` needs to use the parameters. */

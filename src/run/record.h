@@ -11,17 +11,15 @@
 int mw_record_start(struct mw_run *run, struct mw_err *err);
 /* layout.txt and run.json again, once workers have started and it is known where memory is. */
 int mw_record_layout(struct mw_run *run, struct mw_err *err);
-/* One line of metrics.jsonl. */
-int mw_record_evaluation(struct mw_run *run, const struct mw_evaluation *e, struct mw_err *err);
-/* A line of metrics.jsonl for a change of knobs. */
-void mw_record_change(struct mw_run *run, const struct mw_timeline_entry *e);
+/* What the line of an evaluation and the summary have in common. */
+json_t *mw_record_evaluation(const struct mw_run *run, const struct mw_evaluation *e);
 /* The model and the final run.json. */
 int mw_record_end(struct mw_run *run, struct mw_err *err);
 /* The file of --trace. */
 int mw_record_trace(struct mw_run *run, struct mw_err *err);
 /* The member "summary" of run.json. */
 json_t *mw_record_summary(struct mw_run *run);
-/* Staleness of all workers together; the caller frees it (mw_free). */
+/* Staleness of all workers together, also while they run; the caller frees it (mw_free). */
 struct mw_hist *mw_record_staleness(const struct mw_run *run, struct mw_err *err);
 /* alpha times this is the effective step (theory 5.1): what one native step moves the virtual average by. */
 double mw_effective_share(const struct mw_run *run);

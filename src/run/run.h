@@ -21,6 +21,7 @@
 #include "run/order.h"
 #include "run/place.h"
 #include "run/replay.h"
+#include "run/steer.h"
 #include "run/timeline.h"
 #include "run/trace.h"
 #include "run/train_options.h"
@@ -136,7 +137,8 @@ struct mw_run {
 	struct mw_sched *staleness, *straggler, *compute_time, *push_time, *mix_time;
 	struct mw_knobs knobs;        /* at the start */
 	struct mw_timeline *timeline; /* NULL: nothing changes */
-	uint32_t timeline_reported;
+	struct mw_steer *steer;       /* --target-tmix: moves the knobs through the timeline; NULL: none */
+	uint32_t timeline_reported, steer_reported;
 	struct mw_hist *
 		shared_staleness; /* sim with many workers: one histogram for all, so that it stays in cache */
 	float *shared_state;      /* --state shared: fields * dim floats */
@@ -189,8 +191,11 @@ struct mw_run {
 		segment_end; /* own steps (total events under turns) at which workers pause; written between barriers */
 	double train_s;   /* training clock: seconds in finished segments */
 	double segment_s; /* when the present segment began */
-	double saved_s;   /* training clock at the last checkpoint */
-	double drawn_s;   /* when the progress line was drawn last */
+	bool in_segment;
+	double sampled_s; /* --metrics-every: training clock and examples at the last sample */
+	uint64_t sampled_examples;
+	double saved_s; /* training clock at the last checkpoint */
+	double drawn_s; /* when the progress line was drawn last */
 	bool line_drawn;
 	uint64_t staleness_p50, staleness_p99; /* as of the last evaluation, for the progress line */
 

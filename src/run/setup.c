@@ -106,8 +106,11 @@ static int make_schedules(struct mw_run *run, struct mw_err *err)
 	MW_TRY(mw_sched_parse(run->opt->push_time, &run->push_time, err));
 	MW_TRY(mw_sched_parse(run->opt->mix_time, &run->mix_time, err));
 	MW_TRY(mw_rate_parse(run->opt->rate, &run->rate, err));
-	run->knobs = (struct mw_knobs){ run->staleness, run->straggler, run->rate, run->opt->mix_every,
-		run->opt->slack };
+	run->knobs = (struct mw_knobs){ .staleness = run->staleness,
+		.straggler = run->straggler,
+		.rate = run->rate,
+		.mix_every = run->opt->mix_every,
+		.slack = run->opt->slack };
 	if (run->opt->timeline)
 		MW_TRY(mw_timeline_parse(run->opt->timeline, &run->knobs, &run->timeline, err));
 	MW_TRY(grow_pool(run, run->staleness, err));
@@ -500,6 +503,7 @@ int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 		MW_TRY(mw_timeline_resolve(run->timeline, run->steps_per_epoch, err));
 	MW_TRY(check_state(run, err));
 	MW_TRY(check_access(run, err));
+	MW_TRY(mw_steer_new(run, err));
 	resolve_bursts(run);
 	if (mw_tracing(run) && mw_control_records(run))
 		MW_FAIL(err, USAGE,
@@ -536,6 +540,7 @@ void mw_run_free(struct mw_run *run)
 	mw_place_fini(run);
 	mw_layout_free(run->layout);
 	mw_timeline_free(run->timeline);
+	mw_steer_free(run->steer);
 	mw_sched_free(run->staleness);
 	mw_sched_free(run->straggler);
 	mw_sched_free(run->compute_time);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "run/control.h"
 #include "run/event_queue.h"
+#include "run/metrics.h"
 #include "run/progress.h"
 #include "run/worker.h"
 
@@ -242,10 +243,12 @@ static bool stopping(struct mw_run *run, uint64_t event)
 	if (event % 4096 == 0) {
 		if (mw_run_interrupted(run))
 			run->stop = 1;
+		mw_metrics_tick(run);
 		mw_progress_draw(run);
 	}
-	mw_timeline_tick(run->timeline, run->virtual_s,
-		run->protocol->clock == MW_CLOCK_ROUND ? run->worker[0]->step : 0);
+	if (!run->steer)
+		mw_timeline_tick(run->timeline, run->virtual_s,
+			run->protocol->clock == MW_CLOCK_ROUND ? run->worker[0]->step : 0);
 	return __atomic_load_n(&run->stop, __ATOMIC_RELAXED);
 }
 

@@ -71,6 +71,8 @@ static void *sample(void *arg)
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
 		uint64_t t = mw_native_steps(c->run);
 		mw_control_look(c, (double)t, false);
+		if (c->state == MW_SEGMENT_NONE) /* estimates take a while */
+			mw_control_publish(c);
 		double speed = (double)(t - first) / (mw_now_s() - start); /* native steps a second */
 		double pause = speed > 0 ? wanted_steps(c) / speed : shortest;
 		rest(fmin(fmax(pause, shortest), 0.05));

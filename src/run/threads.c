@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "run/burst.h"
 #include "run/control.h"
+#include "run/metrics.h"
 #include "run/progress.h"
 #include "run/worker.h"
 
@@ -66,7 +67,8 @@ static uint64_t burst_length(const struct mw_worker *w, uint64_t end)
 		until = least(until, mix); /* the step that mixes goes through the phases */
 	if (every)
 		until = least(until, (w->step + every - 1) / every * every); /* so does a sampled one */
-	return until - w->step;
+	/* an entry "at once" may have been published since the knobs were looked at */
+	return until > w->step ? until - w->step : 0;
 }
 
 static void run_burst(struct mw_worker *w, uint32_t n)
@@ -237,6 +239,15 @@ static void run_turns(struct mw_worker *w, struct mw_bench *bench)
 	}
 }
 
+/* All take over changes at the same own step: they are published before the second barrier. */
+static void publish(struct mw_run *run, uint64_t step)
+{
+	if (run->steer)
+		mw_steer_publish(run->steer, step);
+	else
+		mw_timeline_tick(run->timeline, run->train_s + (mw_now_s() - run->segment_s), step);
+}
+
 /* False: another worker stops and will not come. */
 static bool meet_and_mix(struct mw_worker *w, struct mw_bench *bench, size_t lo, size_t hi)
 {
@@ -247,8 +258,8 @@ static bool meet_and_mix(struct mw_worker *w, struct mw_bench *bench, size_t lo,
 	if (!met)
 		return false;
 	mw_round_mix(w, bench, lo, hi);
-	if (w->id == 0) /* all take over at the same own step: it is published before the second barrier */
-		mw_timeline_tick(run->timeline, run->train_s + (mw_now_s() - run->segment_s), w->step + 1);
+	if (w->id == 0)
+		publish(run, w->step + 1);
 	start = mw_now_s();
 	met = mw_barrier_wait(&run->round_barrier); /* nobody goes on before all coordinates are mixed */
 	w->wait_s += mw_now_s() - start;
@@ -355,7 +366,14 @@ static void *thread_main(void *p)
 	}
 }
 
-/* Wait until every worker has reported; draws the progress line and looks for signals meanwhile. */
+/* How long the controlling thread sleeps at a time: 50 ms, or as long as samples are apart. */
+static long tick_ns(const struct mw_run *run)
+{
+	double every = run->opt->metrics_every;
+	return every > 0 && every < 0.05 ? (long)(every * 1e9) : 50000000;
+}
+
+/* Wait until every worker has reported; writes metrics, draws the progress line and looks for signals meanwhile. */
 static void wait_done(struct mw_run *run, bool training)
 {
 	struct mw_threads *t = run->engine;
@@ -363,7 +381,7 @@ static void wait_done(struct mw_run *run, bool training)
 	while (__atomic_load_n(&t->finished, __ATOMIC_ACQUIRE) < run->n_workers) {
 		struct timespec until;
 		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += 50000000;
+		until.tv_nsec += tick_ns(run);
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;
@@ -372,9 +390,10 @@ static void wait_done(struct mw_run *run, bool training)
 		if (training) {
 			if (mw_run_interrupted(run))
 				__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
-			if (run->protocol->clock == MW_CLOCK_EVENT)
+			if (run->protocol->clock == MW_CLOCK_EVENT && !run->steer)
 				mw_timeline_tick(
 					run->timeline, run->train_s + (mw_now_s() - run->segment_s), 0);
+			mw_metrics_tick(run);
 			mw_progress_draw(run);
 		}
 	}

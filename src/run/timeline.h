@@ -20,7 +20,25 @@ struct mw_knobs {
 	const struct mw_rate *rate;
 	int64_t mix_every;
 	double slack;
+	/*
+	 * The period in steps is mix_every + mix_part / MW_MIX_PARTS: with a part, periods of mix_every and mix_every + 1
+	 * alternate as evenly as they can (--target-tmix; 0 otherwise).
+	 */
+	uint32_t mix_part;
 };
+#define MW_MIX_PARTS 65536u
+
+/* The first own step from `step` on that an exchange follows: the last one of its period, counted from step 0. */
+static inline uint64_t mw_knobs_next_mix(const struct mw_knobs *k, uint64_t step)
+{
+	uint64_t every = (uint64_t)k->mix_every;
+	if (!k->mix_part)
+		return step + (every - 1 - step % every);
+	unsigned __int128 period = (unsigned __int128)every * MW_MIX_PARTS + k->mix_part;
+	unsigned __int128 n =
+		(unsigned __int128)step * MW_MIX_PARTS / period + 1; /* periods that will have ended */
+	return (uint64_t)((n * period + MW_MIX_PARTS - 1) / MW_MIX_PARTS - 1);
+}
 
 enum mw_timeline_unit { MW_AT_EPOCHS, MW_AT_STEPS, MW_AT_SECONDS };
 

@@ -20,9 +20,9 @@ int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result
 {
 	double delay = constant_delay(run);
 	bool plans = run->protocol->n_slots > 0;
-	struct mw_mixing_knobs k = { .mix_every =
-					     plans && run->knobs.mix_every > 1 ? run->knobs.mix_every : 0,
-		.slack = plans ? run->opt->slack : 0,
+	bool periodic = plans && run->protocol->due != MW_DUE_SSP;
+	struct mw_mixing_knobs k = { .mix_every = periodic ? run->knobs.mix_every : 0,
+		.slack = plans ? run->knobs.slack : 0,
 		.mix_fraction = plans ? run->opt->mix_fraction : 0,
 		.random_blocks = run->opt->mix_blocks == MW_BLOCKS_RANDOM,
 		/* free-running threads are not iid random: the value names the law that it assumes */
@@ -41,12 +41,13 @@ void mw_tmix_of_run(struct mw_run *run)
 	json_t *j = json_object();
 	double delay = constant_delay(run);
 	/* A delay counts own steps: with several workers it is no fixed number of writes to the shared buffer. */
-	bool random_delay = !isfinite(delay) || (delay > 0 && run->n_workers > 1);
-	if (random_delay || mw_tmix_exact(run, WORK, &r, &err)) {
-		json_object_set_new(j, "exact",
-			json_pack("{sn ss}", "value", "reason",
-				random_delay ? "the injected staleness is no constant number of writes"
-					     : err.msg));
+	const char *none = !isfinite(delay) || (delay > 0 && run->n_workers > 1)
+				   ? "the injected staleness is no constant number of writes"
+			   : run->steer ? "the knobs moved during the run (--target-tmix)"
+					: NULL;
+	if (none || mw_tmix_exact(run, WORK, &r, &err)) {
+		json_object_set_new(
+			j, "exact", json_pack("{sn ss}", "value", "reason", none ? none : err.msg));
 	} else {
 		json_t *e = json_object();
 		json_object_set_new(e, "value", r.mixes ? mw_json_number(r.t_mix) : json_null());

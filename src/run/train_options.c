@@ -150,13 +150,25 @@ const struct mw_option mw_train_option_table[] = {
 		"0: no target." },
 	{ "sample-every", MW_OPT_INT, F(sample_every), "1024", 0, 1e12, NULL, "STEPS",
 		"Own steps between two staleness samples of a worker (sim: every step is seen); 0: none." },
+	{ "metrics-every", MW_OPT_FLOAT, F(metrics_every), "0", 0, 1e9, NULL, "SECONDS",
+		"Also write a line of metrics every so many seconds of training: loss, consensus distance, "
+		"staleness, "
+		"throughput, and t_mix as measured; 0: at evaluations only." },
 	{ "estimate", MW_OPT_CHOICE, F(estimate), "none", 0, 0, "none|trace|probe|passive|all", NULL,
 		"Measure the mixing time of the run: by the order of its events, by probe columns that are "
 		"exchanged with the "
 		"parameters, or by the parameters' own noise." },
 	{ "estimate-rate", MW_OPT_FLOAT, F(sample_rate), "10000", 1, 1e6, NULL, "HZ",
 		"Most snapshots a second of the threads engine's sampler (--estimate probe and passive)." },
-
+	{ "target-tmix", MW_OPT_FLOAT, F(target_tmix), "0", 0, 1e12, NULL, "T",
+		"Closed loop: keep the measured mixing time at T, by moving --target-actuator during the run "
+		"(--estimate probe); 0: none." },
+	{ "target-unit", MW_OPT_CHOICE, F(target_unit), "native", 0, 0, "native|gradients", NULL,
+		"What --target-tmix counts: native steps (pushes; rounds under a barrier), or gradients "
+		"(rounds times workers)." },
+	{ "target-actuator", MW_OPT_CHOICE, F(target_actuator), "mix-every", 0, 0, "mix-every|slack", NULL,
+		"What --target-tmix moves: the period of exchanges, on average any real number from 1 on, or "
+		"the slack." },
 	{ "tally", MW_OPT_BOOL, F(tally), "no", 0, 0, NULL, NULL,
 		"Count pushes in the replica under its access mode, to see how many updates racy access "
 		"loses on a coordinate "

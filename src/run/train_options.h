@@ -16,6 +16,7 @@ enum mw_estimate_choice {
 	MW_ESTIMATE_PASSIVE,
 	MW_ESTIMATE_ALL
 };
+enum mw_target_unit { MW_TARGET_NATIVE, MW_TARGET_GRADIENTS };
 enum mw_access_choice { MW_ACCESS_AUTO }; /* then 1 + enum mw_access */
 
 struct mw_train_options {
@@ -55,7 +56,9 @@ struct mw_train_options {
 	double target_loss, target_accuracy;
 	int64_t sample_every;
 	int estimate;
-	double sample_rate;
+	double metrics_every, sample_rate;
+	double target_tmix;
+	int target_unit, target_actuator; /* enum mw_target_unit, enum mw_actuator */
 	bool tally;
 	/* files */
 	char *trace, *replay;

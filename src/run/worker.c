@@ -384,10 +384,9 @@ static bool has_plans(const struct mw_worker *w)
 
 uint64_t mw_next_mix(const struct mw_worker *w)
 {
-	uint64_t k = (uint64_t)w->knobs->mix_every;
 	if (!has_plans(w) || w->run->protocol->due == MW_DUE_SSP)
 		return UINT64_MAX;
-	return w->step + (k - 1 - w->step % k); /* the mix that follows own step k-1, 2k-1, ... */
+	return mw_knobs_next_mix(w->knobs, w->step);
 }
 
 uint32_t mw_mix_block(const struct mw_run *run, uint32_t slot, uint64_t k)

@@ -1,0 +1,225 @@
+/*
+ * run_steer.c: the closed loop of --target-tmix. In sim all is exact or nearly so; on real threads (the long form) workers
+ * are paced by sleeping, so that the sampler can keep up on any machine.
+ */
+#include "run_util.h"
+
+#include <math.h>
+
+#include "mixing/exact.h"
+#include "run/control.h"
+#include "run/tmix_of_run.h"
+
+#define DATA "data=synth:quadratic,dim=24,noise=1,rows=400 batch=1 rate=0.01 epochs=1000000 "
+
+/* --- periods that are no whole numbers ----------------------------------------------------------------------------- */
+
+static void periods_alternate(void **state)
+{
+	struct mw_knobs whole = { .mix_every = 3 }, half = { .mix_every = 1, .mix_part = MW_MIX_PARTS / 2 };
+	uint64_t n = 0;
+	(void)state;
+	for (uint64_t s = 0; s < 30; s++)
+		assert_int_equal(mw_knobs_next_mix(&whole, s), s / 3 * 3 + 2);
+	/* periods end after 1.5, 3, 4.5, 6 steps: the exchanges follow steps 1, 2, 4, 5, 7, 8, ... */
+	for (uint64_t s = 0; s < 3000; s++) {
+		uint64_t next = mw_knobs_next_mix(&half, s);
+		assert_int_equal(next, s % 3 == 0 ? s + 1 : s);
+		n += next == s;
+	}
+	assert_int_equal(n, 2000);
+}
+
+static void periods_have_their_mean(void **state)
+{
+	(void)state;
+	for (uint32_t part = 1; part < MW_MIX_PARTS; part += 4099) {
+		struct mw_knobs k = { .mix_every = 7, .mix_part = part };
+		double period = 7 + (double)part / MW_MIX_PARTS;
+		uint64_t last = UINT64_MAX, n = 0;
+		for (uint64_t s = mw_knobs_next_mix(&k, 0); s < 100000; s = mw_knobs_next_mix(&k, s + 1)) {
+			if (n++)
+				assert_in_range(s - last, 7, 8);
+			last = s;
+		}
+		assert_true(fabs((double)n - 100000 / period) <= 1);
+	}
+	struct mw_knobs far = { .mix_every = 1000, .mix_part = 1 }; /* 128-bit products: no wrap */
+	assert_in_range(mw_knobs_next_mix(&far, UINT64_MAX / 4) - UINT64_MAX / 4, 0, 1000);
+}
+
+/* --- holding a target ---------------------------------------------------------------------------------------------- */
+
+static void go_on(struct test_run *t, uint64_t end)
+{
+	struct mw_err err = { 0 };
+	if (mw_control_begin(t->run, &err))
+		fail_msg("%s", err.msg);
+	run_until(t, end);
+	mw_control_end(t->run);
+}
+
+static uint32_t windows(const struct test_run *t)
+{
+	uint32_t n = 0;
+	while (mw_steer_at(t->run->steer, n))
+		n++;
+	return n;
+}
+
+/* Run until there are n windows, `chunk` native steps at a time. False: not within 60 s. */
+static bool run_windows(struct test_run *t, uint32_t n, uint64_t chunk)
+{
+	double start = mw_now_s();
+	bool all = t->run->protocol->clock == MW_CLOCK_EVENT && !run_in_turns(t);
+	uint64_t step = all ? chunk / t->run->n_workers : chunk;
+	for (uint64_t k = 1; windows(t) < n; k++) {
+		if (mw_now_s() - start > 60)
+			return false;
+		go_on(t, k * step);
+	}
+	return true;
+}
+
+static double mean_from_second(const struct test_run *t)
+{
+	const struct mw_steer_window *w;
+	double sum = 0;
+	uint32_t n = 1;
+	for (; (w = mw_steer_at(t->run->steer, n)); n++)
+		sum += w->measured;
+	return sum / (n - 1);
+}
+
+/* each: every window from the second on is within 15 %, not their mean alone. */
+static void holds(const char *options, double target, uint32_t n, bool each)
+{
+	struct test_run t;
+	const struct mw_steer_window *w;
+	run_open(&t, DATA "target-tmix=%g %s", target, options);
+	if (!run_windows(&t, n, (uint64_t)(8 * 32 * target)))
+		fail_msg("%s: %u windows in a minute", options, windows(&t));
+	double mean = mean_from_second(&t);
+	if (!(fabs(mean / target - 1) <= 0.15))
+		fail_msg("%s: %g on average, not %g", options, mean, target);
+	for (uint32_t i = 1; each && (w = mw_steer_at(t.run->steer, i)); i++)
+		if (!(fabs(w->measured / target - 1) <= 0.15))
+			fail_msg("%s: window %u: %g, not %g", options, i, w->measured, target);
+	run_close(&t);
+}
+
+static void sim_holds_the_target(void **state)
+{
+	(void)state;
+	holds("engine=sim protocol=sync-ring workers=8", 20, 4, true);
+	holds("engine=sim protocol=sync-ring workers=8 target-actuator=slack", 20, 4, true);
+	holds("engine=sim protocol=async-ring workers=8 target-actuator=slack", 40, 5, true);
+	holds("engine=sim protocol=cached workers=4", 40, 5, true);
+	/* the two nodes' exchanges drift in and out of phase for longer than a window */
+	holds("engine=sim protocol=numa groups=2 workers=4", 40, 8, false);
+	if (!run_long())
+		return;
+	holds("engine=sim protocol=async-ring workers=8", 60, 8, true);
+	holds("engine=sim protocol=cached workers=8", 100, 8, true);
+	holds("engine=sim protocol=numa groups=2 workers=8", 100, 16, false);
+	holds("engine=sim protocol=sync-ring workers=2 mix-every=32", 80, 6, true);
+	holds("engine=sim protocol=async-ring workers=8 mix-fraction=0.25", 200, 4, false);
+}
+
+/* Between k = 1 (4 rounds) and k = 2 (8 rounds) of a ring of 8: alternating gives what is asked for. */
+static void small_targets_are_met_between_whole_periods(void **state)
+{
+	(void)state;
+	for (double target = 4; target <= 8; target += 2) {
+		struct test_run t;
+		run_open(&t, DATA "engine=sim protocol=sync-ring workers=8 target-tmix=%g", target);
+		assert_true(fabs((double)t.run->knobs.mix_every +
+				    t.run->knobs.mix_part / (double)MW_MIX_PARTS - target / 4) < 1e-4);
+		assert_true(run_windows(&t, 3, 4000));
+		for (uint32_t i = 0; i < 3; i++)
+			assert_true(fabs(mw_steer_at(t.run->steer, i)->measured - target) <= 0.51);
+		run_close(&t);
+	}
+}
+
+/* Gradients: 8 a round. A whole period is exact from the first window on, and stays. */
+static void units_are_converted(void **state)
+{
+	struct test_run t;
+	(void)state;
+	run_open(&t, DATA "engine=sim protocol=sync-ps workers=8 target-tmix=80 target-unit=gradients");
+	assert_true(mw_steer_target(t.run->steer) == 10);
+	assert_int_equal(t.run->knobs.mix_every, 10);
+	assert_true(run_windows(&t, 3, 10000));
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct mw_steer_window *w = mw_steer_at(t.run->steer, i);
+		if (fabs(w->measured - 10) > 1e-9 || fabs(w->next - 10) > 1e-9)
+			fail_msg("window %u: %g, next period %g", i, w->measured, w->next);
+		assert_true(i == 0 || w->begin == mw_steer_at(t.run->steer, i - 1)->end);
+	}
+	run_close(&t);
+}
+
+/* Free workers push nearly in turn, the exact law has them at random: the start is a third off, the rest is not. */
+static void feedback_mends_what_feed_forward_does_not_know(void **state)
+{
+	struct test_run t;
+	(void)state;
+	run_open(&t, DATA "engine=sim protocol=async-ps workers=8 target-tmix=40");
+	assert_true(run_windows(&t, 6, 20000));
+	assert_true(mw_steer_at(t.run->steer, 0)->measured < 0.8 * 40);
+	assert_true(fabs(mean_from_second(&t) / 40 - 1) <= 0.15);
+	run_close(&t);
+}
+
+static void what_means_nothing_is_refused(void **state)
+{
+	struct mw_err err;
+	(void)state;
+	assert_int_equal(
+		run_error(&err, DATA "engine=sim protocol=sync-ring workers=8 target-tmix=3"), MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "any target from 4 on"));
+	assert_int_equal(
+		run_error(&err, DATA "engine=sim protocol=hogwild workers=8 target-tmix=30"), MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "exchanges nothing"));
+	assert_int_equal(run_error(&err, DATA "engine=sim protocol=ssp workers=8 target-tmix=30"), MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "slack"));
+	assert_int_equal(
+		run_error(&err, DATA "engine=sim protocol=sync-ring workers=8 target-tmix=30 estimate=trace"),
+		MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "probe"));
+	assert_int_equal(run_error(&err, DATA "engine=sim protocol=sync-ring workers=8 target-tmix=30 "
+					      "timeline=at~1~epochs:slack=0.5"),
+		MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "--timeline"));
+}
+
+/* Real threads: issue's settings, with windows of a few seconds each; in the short form only that the loop turns. */
+static void threads_hold_the_target(void **state)
+{
+	(void)state;
+	holds("oversubscribe=yes protocol=sync-ring workers=2 mix-every=32 straggler=constant:0.0001", 40, 2,
+		true);
+	if (!run_long())
+		return;
+	holds("oversubscribe=yes protocol=sync-ring workers=8 straggler=constant:0.001", 40, 3, true);
+	holds("oversubscribe=yes protocol=async-ring workers=8 straggler=uniform:0.001,0.002", 60, 5, false);
+	holds("oversubscribe=yes protocol=cached workers=8 straggler=uniform:0.001,0.002", 80, 5, false);
+	holds("oversubscribe=yes protocol=numa groups=2 workers=8 straggler=uniform:0.001,0.002", 60, 6,
+		false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(periods_alternate),
+		cmocka_unit_test(periods_have_their_mean),
+		cmocka_unit_test(sim_holds_the_target),
+		cmocka_unit_test(small_targets_are_met_between_whole_periods),
+		cmocka_unit_test(units_are_converted),
+		cmocka_unit_test(feedback_mends_what_feed_forward_does_not_know),
+		cmocka_unit_test(what_means_nothing_is_refused),
+		cmocka_unit_test(threads_hold_the_target),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
