@@ -208,7 +208,7 @@ static int chosen(const struct mw_job *job, const char ***owner, size_t *n, stru
 	return MW_OK;
 }
 
-static int check_options(const struct mw_job *job, struct mw_err *err)
+int mw_job_check(const struct mw_job *job, struct mw_err *err)
 {
 	const char **owner;
 	size_t n;
@@ -221,7 +221,7 @@ static int check_options(const struct mw_job *job, struct mw_err *err)
 int mw_job_choose(struct mw_job *job, const char *family, const char *name, struct mw_err *err)
 {
 	MW_TRY(mw_options_set(&job->set, family, name, NULL, err));
-	return check_options(job, err);
+	return mw_job_check(job, err);
 }
 
 json_t *mw_job_config(const struct mw_job *job)
@@ -300,7 +300,7 @@ static int load_config(struct mw_job *job, const char *path, struct mw_err *err)
 	int ret = mw_options_load_json(&job->set, copy, err);
 	free(copy);
 	MW_TRY(ret);
-	MW_TRY(check_options(job, err));
+	MW_TRY(mw_job_check(job, err));
 	mw_options_settle(&job->set);
 	return MW_OK;
 }
@@ -317,7 +317,7 @@ int mw_job_parse(struct mw_job *job, int argc, char **argv, int first, bool *hel
 		MW_TRY(load_config(job, config, err));
 		MW_TRY(parse_words(job, argc, argv, first, help, err));
 	}
-	MW_TRY(check_options(job, err));
+	MW_TRY(mw_job_check(job, err));
 	return check_positionals(job, err);
 }
 
@@ -333,7 +333,7 @@ int mw_job_load(struct mw_job *job, const char *path, struct mw_err *err)
 
 int mw_job_run(struct mw_job *job, struct mw_err *err)
 {
-	MW_TRY(check_options(job, err));
+	MW_TRY(mw_job_check(job, err));
 	MW_TRY(check_positionals(job, err));
 	MW_TRY(job->command->run(job, err));
 	errno = 0;

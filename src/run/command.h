@@ -70,6 +70,9 @@ void *mw_job_plugin_options(const struct mw_job *job, const char *family, const 
  */
 int mw_job_choose(struct mw_job *job, const char *family, const char *name, struct mw_err *err);
 
+/* Are options set only for plug-ins that are chosen, and are these known (USAGE)? mw_job_run asks it first. */
+int mw_job_check(const struct mw_job *job, struct mw_err *err);
+
 /*
  * The configuration as resolved: own options and those of the chosen plug-ins. Owned by the caller; NULL if a
  * plug-in's name is unknown (mw_job_parse has checked) or memory is short.

@@ -200,7 +200,7 @@ static json_t *run_json(struct mw_run *run, bool ended)
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-static int make_dirs(const char *path, struct mw_err *err)
+int mw_record_make_dirs(const char *path, struct mw_err *err)
 {
 	char *p = mw_strdup(path);
 	int code = 0;
@@ -258,7 +258,7 @@ int mw_record_start(struct mw_run *run, struct mw_err *err)
 	const char *dir = run->opt->out;
 	if (!dir)
 		return 0;
-	MW_TRY(make_dirs(dir, err));
+	MW_TRY(mw_record_make_dirs(dir, err));
 	run->run_dir = mw_strdup(dir);
 	char *path = mw_strprintf("%s/metrics.jsonl", dir);
 	if (!run->run_dir || !path)

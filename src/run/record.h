@@ -9,6 +9,8 @@
 
 /* Make the folder; an earlier run in it is an error unless --force. Nothing happens without --out. */
 int mw_record_start(struct mw_run *run, struct mw_err *err);
+/* Make a folder and those above it; it may be there already. RESOURCE otherwise. */
+int mw_record_make_dirs(const char *path, struct mw_err *err);
 /* layout.txt and run.json again, once workers have started and it is known where memory is. */
 int mw_record_layout(struct mw_run *run, struct mw_err *err);
 /* What the line of an evaluation and the summary have in common. */
