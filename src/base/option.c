@@ -375,6 +375,10 @@ int mw_options_parse(struct mw_options *o, int argc, char **argv, int first, con
 		} else if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
 			*help = true;
 			return 0;
+		} else if (!strcmp(arg, "-o") && find(o, "out")) {
+			const char *value = NULL;
+			MW_TRY(take_value("out", NULL, argc, argv, &i, &value, err));
+			MW_TRY(mw_options_set(o, "out", value, NULL, err));
 		} else if (arg[1] != '-') {
 			MW_FAIL(err, USAGE, "unknown option %s (names of options begin with two dashes)",
 				arg);

@@ -82,7 +82,7 @@ void mw_options_fini(struct mw_options *o);
 int mw_options_set(
 	struct mw_options *o, const char *name, const char *value, const char *where, struct mw_err *err);
 /*
- * Parse argv[first..argc): --name value, --name=value, --flag, --no-flag, "--" ends options. What is no
+ * Parse argv[first..argc): --name value, --name=value, --flag, --no-flag, -o value for --out, "--" ends options. What is no
  * option is put into positional[] (borrowed pointers; at most max of them, else a usage error); returns the
  * number of positionals or a negative code. --help (-h) sets *help and parsing stops with 0.
  */
