@@ -44,14 +44,14 @@ static const struct mw_option table[] = {
 static int count_slots(int64_t jobs, uint32_t *slots, struct mw_err *err)
 {
 	struct mw_layout_request request = {
-		.workers = "auto", .bind = "none", .places = MW_PLACES_PU, .controller_cpu = -1
+		.workers = "cores", .bind = "none", .places = MW_PLACES_PU, .controller_cpu = -1
 	};
 	struct mw_layout *layout;
 	*slots = (uint32_t)jobs;
 	if (jobs)
 		return MW_OK;
 	MW_TRY(mw_layout_new(&request, &layout, err));
-	*slots = layout->n_workers;
+	*slots = layout->usable_cores; /* what OpenMP's variables say is about threads of one run */
 	mw_layout_free(layout);
 	return MW_OK;
 }
