@@ -18,10 +18,17 @@ const struct mw_model_ops *const mw_models[] = {
 
 const struct mw_model_ops *mw_model_find(const char *name)
 {
+	size_t n = strcspn(name, ":");
 	for (size_t i = 0; mw_models[i]; i++)
-		if (!strcmp(mw_models[i]->name, name))
+		if (strlen(mw_models[i]->name) == n && !memcmp(mw_models[i]->name, name, n))
 			return mw_models[i];
 	return NULL;
+}
+
+const char *mw_model_text(const struct mw_model *m)
+{
+	const char *colon = strchr(m->spec, ':');
+	return colon ? colon + 1 : "";
 }
 
 /* Set up with the defaults of the model's table. */
@@ -40,20 +47,42 @@ static int setup_default(struct mw_model *m, const struct mw_dataset *train, str
 	return ret;
 }
 
-int mw_model_new(const struct mw_model_ops *ops, const void *options, const struct mw_dataset *train,
-	struct mw_model **out, struct mw_err *err)
+static int create(const struct mw_model_ops *ops, const char *spec, const void *options,
+	const struct mw_dataset *train, struct mw_model **out, struct mw_err *err)
 {
 	struct mw_model *m = mw_alloc(sizeof(*m), "model", err);
 	if (!m)
 		return MW_ERESOURCE;
 	m->ops = ops;
-	int ret = options ? ops->setup(m, options, train, err) : setup_default(m, train, err);
+	m->spec = mw_strdup(spec);
+	int ret = !m->spec  ? mw_err_set(err, MW_ERESOURCE, "out of memory for a model")
+		  : options ? ops->setup(m, options, train, err)
+			    : setup_default(m, train, err);
 	if (ret < 0) {
 		mw_model_free(m);
 		return ret;
 	}
+	if (!m->trained)
+		m->trained = m->dim;
 	*out = m;
 	return 0;
+}
+
+int mw_model_new(const struct mw_model_ops *ops, const void *options, const struct mw_dataset *train,
+	struct mw_model **out, struct mw_err *err)
+{
+	return create(ops, ops->name, options, train, out, err);
+}
+
+int mw_model_new_spec(const char *spec, const void *options, const struct mw_dataset *train,
+	struct mw_model **out, struct mw_err *err)
+{
+	const struct mw_model_ops *ops = mw_model_find(spec);
+	if (!ops)
+		MW_FAIL(err, USAGE, "no model '%s'; see mixwild list models", spec);
+	if (strchr(spec, ':') && !ops->text)
+		MW_FAIL(err, USAGE, "--model %s: model %s takes nothing after a ':'", spec, ops->name);
+	return create(ops, spec, options, train, out, err);
 }
 
 void mw_model_free(struct mw_model *m)
@@ -63,6 +92,8 @@ void mw_model_free(struct mw_model *m)
 	if (m->ops->fini)
 		m->ops->fini(m);
 	mw_free(m->slices);
+	mw_free(m->stat_slices);
+	free(m->spec);
 	mw_free(m);
 }
 

@@ -32,8 +32,8 @@ struct mw_optim_ops {
 	size_t option_size;
 	int (*setup)(struct mw_optim *o, const void *options, struct mw_err *err);
 	void (*fini)(struct mw_optim *o);
-	/* Dense: field f of parameter i is state[f * stride + i]. x may be NULL unless needs_x. delta may
-	 * alias g. */
+	/* Dense: field f of parameter i is state[f * stride + i]. x NULL: no weight decay on these parameters
+	 * (whatever needs_x says), else it is there if needs_x. delta may alias g. */
 	void (*dense)(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,
 		const float *x, const float *g, float *delta, size_t n);
 	/* Sparse: field f of parameter p = group[i] * width + j is state[p * fields + f]; x, g, delta are

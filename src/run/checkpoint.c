@@ -99,7 +99,7 @@ static json_t *about(const struct mw_run *run)
 				      "examples", (json_int_t)x->counters->examples));
 	}
 	return json_pack("{ss ss ss ss sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
-		run->protocol->ops->name, "model", run->model->ops->name, "optimizer", run->optim->ops->name,
+		run->protocol->ops->name, "model", run->model->spec, "optimizer", run->optim->ops->name,
 		"workers", (json_int_t)run->n_workers, "batch", (json_int_t)run->batch, "seed",
 		(json_int_t)run->seed, "turn", (json_int_t)run->turn, "token", (json_int_t)run->token,
 		"train_s", run->train_s, "virtual_s", run->virtual_s, "worker", list);
@@ -169,7 +169,7 @@ static void restore_worker(struct mw_worker *w, const json_t *j)
 static int restore(struct mw_run *run, const char *path, const json_t *j, struct mw_err *err)
 {
 	MW_TRY(same_text(j, path, "protocol", run->protocol->ops->name, err));
-	MW_TRY(same_text(j, path, "model", run->model->ops->name, err));
+	MW_TRY(same_text(j, path, "model", run->model->spec, err));
 	MW_TRY(same_text(j, path, "optimizer", run->optim->ops->name, err));
 	MW_TRY(same_number(j, path, "workers", run->n_workers, err));
 	MW_TRY(same_number(j, path, "batch", run->batch, err));

@@ -12,7 +12,8 @@
 #include "run/model_file.h"
 #include "run/output.h"
 
-#define BATCH 256
+#define BATCH       256
+#define HEAVY_BATCH 32 /* rows that a net's memory is made for */
 
 struct eval_options {
 	char *labels, *out;
@@ -45,9 +46,25 @@ struct use {
 	json_t *about;
 	struct mw_dataset like, *data;
 	struct mw_model *model;
-	float *x;
+	float *x, *stats;
 	void *work;
 };
+
+/* How images become numbers: as in training. */
+static void read_image(struct use *u, const json_t *image)
+{
+	const json_t *mean = json_object_get(image, "mean"), *scale = json_object_get(image, "scale");
+	if (!image)
+		return;
+	u->like.kind = MW_X_IMAGE;
+	u->like.image_rows = (uint32_t)json_integer_value(json_object_get(image, "rows"));
+	u->like.image_cols = (uint32_t)json_integer_value(json_object_get(image, "cols"));
+	u->like.channels = (uint32_t)json_integer_value(json_object_get(image, "channels"));
+	for (size_t c = 0; c < MW_CHANNELS_MAX; c++) {
+		u->like.pixel_mean[c] = (float)json_number_value(json_array_get(mean, c));
+		u->like.pixel_scale[c] = (float)json_number_value(json_array_get(scale, c));
+	}
+}
 
 static int read_about(struct use *u, const char *path, struct mw_err *err)
 {
@@ -57,6 +74,7 @@ static int read_about(struct use *u, const char *path, struct mw_err *err)
 	u->like.features = (uint32_t)json_integer_value(json_object_get(u->about, "features"));
 	u->like.index_base = (uint32_t)json_integer_value(json_object_get(u->about, "index_base"));
 	u->like.kind = json_is_true(json_object_get(u->about, "dense")) ? MW_X_DENSE : MW_X_CSR;
+	read_image(u, json_object_get(u->about, "image"));
 	if (!u->like.features || json_array_size(labels) != u->like.classes)
 		MW_FAIL(err, DATA, "%s: its \"mixwild\" metadata is incomplete", path);
 	u->like.label_value = mw_alloc_array(u->like.classes, sizeof(double), "labels", err);
@@ -84,6 +102,8 @@ static int make_model(struct use *u, const char *path, struct mw_err *err)
 	if (options)
 		code = mw_options_init(&set, &group, 1, err);
 	for (const struct mw_option *o = ops->options; o && o->name && code == 0; o++) {
+		if (!strcmp(o->name, "conv")) /* the training machine's; here auto takes what there is */
+			continue;
 		json_t *v = json_object_get(json_object_get(u->about, "config"), o->name);
 		char *text = json_is_string(v)    ? mw_strdup(json_string_value(v))
 			     : json_is_boolean(v) ? mw_strdup(json_is_true(v) ? "yes" : "no")
@@ -94,7 +114,7 @@ static int make_model(struct use *u, const char *path, struct mw_err *err)
 		free(text);
 	}
 	if (code == 0)
-		code = mw_model_new(ops, options, u->data, &u->model, err);
+		code = mw_model_new_spec(name, options, u->data, &u->model, err);
 	if (options)
 		mw_options_fini(&set);
 	free(options);
@@ -105,17 +125,30 @@ static int use_init(
 	struct use *u, const char *model, const char *data, const char *labels, struct mw_err *err)
 {
 	MW_TRY(read_about(u, model, err));
-	struct mw_data_request req = {
-		.path = data, .labels = labels, .index_base = MW_BASE_AUTO, .like = &u->like
-	};
+	const char *name = json_string_value(json_object_get(u->about, "model"));
+	const struct mw_model_ops *ops = name ? mw_model_find(name) : NULL;
+	struct mw_data_request req = { .path = data,
+		.labels = labels,
+		.index_base = MW_BASE_AUTO,
+		.like = &u->like,
+		.keep_bytes = ops && ops->images };
 	MW_TRY(mw_dataset_load(&req, &u->data, err));
 	MW_TRY(make_model(u, model, err));
 	u->x = mw_alloc_array(u->model->dim, sizeof(float), "the model", err);
 	if (!u->x)
 		return err->code;
-	MW_TRY(mw_model_file_load_params(model, u->model, u->x, err));
-	u->work = u->model->ops->work_new(u->model, BATCH, err);
-	return u->work ? 0 : err->code;
+	if (u->model->n_stats) {
+		u->stats = mw_alloc_array(u->model->n_stats, sizeof(float), "the model", err);
+		if (!u->stats)
+			return err->code;
+	}
+	MW_TRY(mw_model_file_load(model, u->model, u->x, u->stats, err));
+	u->work = u->model->ops->work_new(u->model, u->model->heavy ? HEAVY_BATCH : BATCH, err);
+	if (!u->work)
+		return err->code;
+	if (u->stats)
+		u->model->ops->use_stats(u->model, u->work, u->stats);
+	return 0;
 }
 
 static void use_fini(struct use *u)
@@ -123,6 +156,7 @@ static void use_fini(struct use *u)
 	if (u->work)
 		u->model->ops->work_free(u->work);
 	mw_free(u->x);
+	mw_free(u->stats);
 	mw_model_free(u->model);
 	mw_dataset_free(u->data);
 	mw_free(u->like.label_value);

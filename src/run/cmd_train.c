@@ -55,9 +55,11 @@ static void print_plan(struct mw_run *run)
 	double c = mw_effective_share(run),
 	       alpha = (double)mw_rate_at(run->rate, 0, run->opt->epochs, MW_RATE_BLOCK);
 	char *rate = mw_rate_describe(run->rate);
-	mw_say(run, "model     %s, %zu parameters; %s; rate %s; batch %u\n", run->model->ops->name,
+	mw_say(run, "model     %s, %zu parameters; %s; rate %s; batch %u\n", run->model->spec,
 		run->model->dim, run->optim->ops->name, rate ? rate : run->opt->rate, run->batch);
 	free(rate);
+	if (run->model->math)
+		mw_say(run, "math      %s\n", run->model->math);
 	mw_say(run, "protocol  %s", p->ops->name);
 	if (p->ops->expands)
 		mw_say(run, " (%s)", p->ops->expands);

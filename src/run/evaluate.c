@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "run/run.h"
 
 #define EVAL_BATCH 256
@@ -35,6 +36,42 @@ static void average_part(struct mw_run *run, struct mw_bench *bench, uint32_t pa
 	mw_replicas_average(&run->replicas, run->protocol->pi, from, to, run->average);
 	spread[part] = mw_replicas_spread(&run->replicas, run->protocol, run->average, from, to);
 }
+
+/* --- statistics of the model ---------------------------------------------------------------------------------------- */
+
+enum { STREAM_STATISTICS = 0x57a7 };
+
+/* Batch number `part`: rows of a fixed order of the training rows. */
+static void measure_part(struct mw_run *run, struct mw_bench *bench, uint32_t part, void *arg)
+{
+	const struct mw_model *m = run->model;
+	uint64_t row[EVAL_BATCH];
+	struct mw_batch b = { .data = run->train, .row = row, .n = *(const uint32_t *)arg };
+	struct mw_perm order;
+	if (part >= m->stat_batches)
+		return;
+	mw_perm_init(&order, run->rows.n, run->seed, STREAM_STATISTICS);
+	for (uint32_t i = 0; i < b.n; i++)
+		row[i] = mw_rows_at(&run->rows, mw_perm_at(&order, ((uint64_t)part * b.n + i) % run->rows.n));
+	m->ops->measure(m, bench->work, &b, run->average, run->stats_part + part * m->n_stats);
+}
+
+/* Statistics that belong to run->average, for all scores from now on. */
+static void measure(struct mw_run *run)
+{
+	const struct mw_model *m = run->model;
+	uint32_t n = run->batch < EVAL_BATCH ? run->batch : EVAL_BATCH;
+	if (!m->n_stats)
+		return;
+	if (n > run->rows.n)
+		n = (uint32_t)run->rows.n;
+	run->ops->parts(run, measure_part, &n);
+	m->ops->combine(m, run->stats_part, m->stat_batches, run->stats);
+	for (uint32_t i = 0; i < run->n_benches; i++)
+		m->ops->use_stats(m, run->bench[i].work, run->stats);
+}
+
+/* --- scores --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t row_at(const struct scoring *s, uint64_t i)
 {
@@ -85,9 +122,10 @@ static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw
 	double *sum = mw_alloc_array(m->dim, sizeof(*sum), "the full gradient", err), square = 0;
 	if (!sum)
 		return err->code;
+	uint32_t most = mw_bench_batch(run) < EVAL_BATCH ? mw_bench_batch(run) : EVAL_BATCH;
 	for (uint64_t i = 0; i < n;) {
 		struct mw_batch b = { .data = bench->data, .row = row, .n = 0 };
-		while (b.n < EVAL_BATCH && i < n)
+		while (b.n < most && i < n)
 			row[b.n++] = mw_rows_at(&run->rows, i++);
 		double share = (double)b.n / (double)n;
 		if (m->sparse) {
@@ -131,6 +169,7 @@ int mw_evaluate(struct mw_run *run, struct mw_evaluation *e, struct mw_err *err)
 	for (uint32_t p = 0; p < MW_EVAL_PARTS; p++)
 		total += spread[p];
 	e->consensus = sqrt(total / run->n_workers);
+	measure(run);
 	score(run, &s, &e->train_loss, &e->train_accuracy);
 	struct scoring val = { .data = run->train, .rows = &run->val, .n = run->val.n };
 	score(run, &val, &e->val_loss, &e->val_accuracy);

@@ -7,25 +7,34 @@
 #include "base/mem.h"
 #include "run/tensor_file.h"
 
-/* The model's slices of x; mw_free the array. */
-static struct mw_tensor *slices(const struct mw_model *m, float *x, struct mw_err *err)
+static void add(struct mw_tensor *t, const struct mw_slice *s, float *data)
 {
-	struct mw_tensor *t = mw_alloc_array(m->n_slices, sizeof(*t), "the parameter table", err);
-	for (size_t i = 0; t && i < m->n_slices; i++) {
-		const struct mw_slice *s = &m->slices[i];
-		snprintf(t[i].name, sizeof(t[i].name), "%s", s->name);
-		memcpy(t[i].shape, s->shape, sizeof(t[i].shape));
-		t[i].ndim = s->ndim;
-		t[i].data = x + s->offset;
-	}
+	snprintf(t->name, sizeof(t->name), "%s", s->name);
+	memcpy(t->shape, s->shape, sizeof(t->shape));
+	t->ndim = s->ndim;
+	t->data = data + s->offset;
+}
+
+/* The model's slices of x, and of stats (NULL: none); mw_free the array. */
+static struct mw_tensor *slices(
+	const struct mw_model *m, float *x, float *stats, size_t *n, struct mw_err *err)
+{
+	struct mw_tensor *t =
+		mw_alloc_array(m->n_slices + m->n_stat_slices, sizeof(*t), "the parameter table", err);
+	*n = 0;
+	for (size_t i = 0; t && i < m->n_slices; i++)
+		add(&t[(*n)++], &m->slices[i], x);
+	for (size_t i = 0; t && stats && i < m->n_stat_slices; i++)
+		add(&t[(*n)++], &m->stat_slices[i], stats);
 	return t;
 }
 
-int mw_model_file_save(
-	const char *path, const struct mw_model *m, float *x, const json_t *about, struct mw_err *err)
+int mw_model_file_save(const char *path, const struct mw_model *m, float *x, float *stats,
+	const json_t *about, struct mw_err *err)
 {
-	struct mw_tensor *t = slices(m, x, err);
-	int code = t ? mw_tensor_file_save(path, t, m->n_slices, about, err) : MW_ERESOURCE;
+	size_t n;
+	struct mw_tensor *t = slices(m, x, stats, &n, err);
+	int code = t ? mw_tensor_file_save(path, t, n, about, err) : MW_ERESOURCE;
 	mw_free(t);
 	return code;
 }
@@ -35,10 +44,11 @@ int mw_model_file_about(const char *path, json_t **about, struct mw_err *err)
 	return mw_tensor_file_about(path, about, err);
 }
 
-int mw_model_file_load_params(const char *path, const struct mw_model *m, float *x, struct mw_err *err)
+int mw_model_file_load(const char *path, const struct mw_model *m, float *x, float *stats, struct mw_err *err)
 {
-	struct mw_tensor *t = slices(m, x, err);
-	int code = t ? mw_tensor_file_load(path, t, m->n_slices, err) : MW_ERESOURCE;
+	size_t n;
+	struct mw_tensor *t = slices(m, x, stats, &n, err);
+	int code = t ? mw_tensor_file_load(path, t, n, err) : MW_ERESOURCE;
 	mw_free(t);
 	return code;
 }

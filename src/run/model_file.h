@@ -9,12 +9,14 @@
 
 #include "model/model.h"
 
-/* Written to a temporary file beside path, synced and renamed: a crash never loses an earlier model. about: borrowed. */
-int mw_model_file_save(
-	const char *path, const struct mw_model *m, float *x, const json_t *about, struct mw_err *err);
+/* Written to a temporary file beside path, synced and renamed: a crash never loses an earlier model. about: borrowed.
+   stats: the model's statistics, NULL where it has none. */
+int mw_model_file_save(const char *path, const struct mw_model *m, float *x, float *stats,
+	const json_t *about, struct mw_err *err);
 /* The "mixwild" metadata; *about is the caller's (json_decref). */
 int mw_model_file_about(const char *path, json_t **about, struct mw_err *err);
-/* Parameters into x (m->dim floats); names and shapes must be the model's. */
-int mw_model_file_load_params(const char *path, const struct mw_model *m, float *x, struct mw_err *err);
+/* Parameters into x (m->dim floats) and, unless NULL, statistics into stats; names and shapes must be the model's. */
+int mw_model_file_load(
+	const char *path, const struct mw_model *m, float *x, float *stats, struct mw_err *err);
 
 #endif

@@ -188,7 +188,8 @@ static json_t *run_json(struct mw_run *run, bool ended)
 	json_object_set_new(j, "memory", mw_place_json(run));
 	json_object_set_new(j, "data", data_json(run));
 	json_object_set_new(j, "parameters", json_integer((json_int_t)run->model->dim));
-	json_object_set_new(j, "model", json_string(run->model->ops->name));
+	json_object_set_new(j, "model", json_string(run->model->spec));
+	json_object_set_new(j, "math", run->model->math ? json_string(run->model->math) : json_null());
 	json_object_set_new(j, "protocol", protocol_json(run));
 	if (ended) {
 		json_object_set_new(j, "workers", workers_json(run));
@@ -286,6 +287,18 @@ int mw_record_layout(struct mw_run *run, struct mw_err *err)
 	return write_json(run->run_dir, "run.json", run_json(run, false), err);
 }
 
+/* How the training images were turned into numbers. */
+static json_t *image_about(const struct mw_dataset *d)
+{
+	json_t *mean = json_array(), *scale = json_array();
+	for (uint32_t c = 0; c < d->channels && c < MW_CHANNELS_MAX; c++) {
+		json_array_append_new(mean, json_real((double)d->pixel_mean[c]));
+		json_array_append_new(scale, json_real((double)d->pixel_scale[c]));
+	}
+	return json_pack("{sI sI sI so so}", "rows", (json_int_t)d->image_rows, "cols",
+		(json_int_t)d->image_cols, "channels", (json_int_t)d->channels, "mean", mean, "scale", scale);
+}
+
 /* What `mixwild predict` needs to use the parameters. */
 static json_t *model_about(struct mw_run *run)
 {
@@ -293,10 +306,13 @@ static json_t *model_about(struct mw_run *run)
 	const struct mw_dataset *d = run->train;
 	for (uint32_t c = 0; c < d->classes && d->label_value; c++)
 		json_array_append_new(labels, json_real(d->label_value[c]));
-	return json_pack("{ss ss so so sI sI sI sb}", "version", mw_version(), "model", run->model->ops->name,
+	json_t *j = json_pack("{ss ss so so sI sI sI sb}", "version", mw_version(), "model", run->model->spec,
 		"config", config, "labels", labels, "classes", (json_int_t)d->classes, "features",
 		(json_int_t)d->features, "index_base", (json_int_t)d->index_base, "dense",
 		d->kind == MW_X_DENSE);
+	if (d->kind == MW_X_IMAGE)
+		json_object_set_new(j, "image", image_about(d));
+	return j;
 }
 
 int mw_record_end(struct mw_run *run, struct mw_err *err)
@@ -305,7 +321,7 @@ int mw_record_end(struct mw_run *run, struct mw_err *err)
 		return 0;
 	char *path = mw_strprintf("%s/model.safetensors", run->run_dir);
 	json_t *about = model_about(run);
-	int code = mw_model_file_save(path, run->model, run->average, about, err);
+	int code = mw_model_file_save(path, run->model, run->average, run->stats, about, err);
 	json_decref(about);
 	free(path);
 	MW_TRY(code);

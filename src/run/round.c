@@ -4,6 +4,7 @@
 #include "base/kernel.h"
 #include "comm/access.h"
 #include "run/control.h"
+#include "run/optimize.h"
 #include "run/worker_impl.h"
 
 bool mw_round_due(const struct mw_worker *w)
@@ -18,7 +19,7 @@ bool mw_round_due(const struct mw_worker *w)
 static struct mw_push average_and_optimize(
 	struct mw_run *run, struct mw_bench *bench, const struct mw_worker *w, size_t from, size_t to)
 {
-	size_t dim = run->model->dim, n = to - from;
+	size_t n = to - from;
 	float *g = bench->g + from;
 	uint32_t row = run->protocol->push_row[0];
 	struct mw_step s = { .rate = w->rate, .t = w->step };
@@ -27,7 +28,7 @@ static struct mw_push average_and_optimize(
 		for (size_t j = 0; j < n; j++)
 			g[j] += run->round_push[i].weight * run->round_push[i].delta[from + j];
 	mw_access_view(&run->replicas, row, from, n, bench->x + from);
-	run->optim->ops->dense(run->optim, &s, run->shared_state + from, dim, bench->x + from, g, g, n);
+	mw_optimize_dense(run, &s, run->shared_state, bench->x, bench->g, from, to);
 	return (struct mw_push){ row, 1, bench->g };
 }
 

@@ -69,6 +69,12 @@ struct mw_bench {
 	struct mw_exec_scratch exec;
 };
 
+/* Parameters [from, to) that weight decay applies to, or not. */
+struct mw_span {
+	size_t from, to;
+	bool decay;
+};
+
 struct mw_worker {
 	/* What every step needs comes first: in sim very many workers take turns, and each line is a cache miss. */
 	struct mw_run *run;
@@ -143,6 +149,10 @@ struct mw_run {
 		shared_staleness; /* sim with many workers: one histogram for all, so that it stays in cache */
 	float *shared_state;      /* --state shared: fields * dim floats */
 	float *average;           /* pi^T X at the last evaluation, dim floats */
+	float *stats;             /* the model's statistics for it: n_stats floats, and those of each batch */
+	float *stats_part;
+	struct mw_span *span; /* the optimizer's parameters, in order: see optimize.h */
+	uint32_t n_spans;
 	enum mw_form form;
 	enum mw_access access;
 	enum mw_state state;
@@ -238,6 +248,9 @@ struct mw_engine_ops {
 	void (*stop)(struct mw_run *run);
 };
 extern const struct mw_engine_ops mw_engine_threads, mw_engine_sim, mw_engine_replay;
+
+/* The most rows of a batch that a bench takes gradients of. */
+uint32_t mw_bench_batch(const struct mw_run *run);
 
 int mw_evaluate(struct mw_run *run, struct mw_evaluation *e, struct mw_err *err);
 

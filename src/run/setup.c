@@ -8,6 +8,7 @@
 #include "run/control.h"
 #include "run/find.h"
 #include "run/model_file.h"
+#include "run/optimize.h"
 #include "run/run.h"
 #include "run/setup.h"
 
@@ -33,6 +34,7 @@ bool mw_run_interrupted(const struct mw_run *run)
 static int load_data(struct mw_run *run, struct mw_err *err)
 {
 	const struct mw_train_options *o = run->opt;
+	const struct mw_model_ops *model = mw_model_find(o->model);
 	struct mw_data_request req = { .path = o->data,
 		.labels = o->labels,
 		.label_kind = (enum mw_label_kind)(o->label_kind == 0   ? MW_LABEL_AUTO
@@ -41,7 +43,8 @@ static int load_data(struct mw_run *run, struct mw_err *err)
 		.index_base = (enum mw_index_base)o->index_base,
 		.features = (uint32_t)o->features,
 		.cache = (enum mw_cache_use)o->cache,
-		.seed = run->seed };
+		.seed = run->seed,
+		.keep_bytes = model && model->images };
 	if (!o->data)
 		MW_FAIL(err, USAGE,
 			"--data is missing: name a LIBSVM or IDX file, or try --data "
@@ -72,11 +75,8 @@ static int make_model(struct mw_run *run, struct mw_err *err)
 		spec = mw_default_model(run->train);
 		MW_TRY(mw_job_choose(run->job, "model", spec, err));
 	}
-	const struct mw_model_ops *ops = mw_model_find(spec);
-	if (!ops)
-		MW_FAIL(err, USAGE, "no model '%s'; see mixwild list models", spec);
-	MW_TRY(mw_model_new(
-		ops, mw_job_plugin_options(run->job, "model", ops->name), run->train, &run->model, err));
+	MW_TRY(mw_model_new_spec(
+		spec, mw_job_plugin_options(run->job, "model", spec), run->train, &run->model, err));
 	const struct mw_optim_ops *optim = mw_optim_find(run->opt->optimizer);
 	if (!optim)
 		MW_FAIL(err, USAGE, "no optimizer '%s'; see mixwild list optimizers", run->opt->optimizer);
@@ -436,7 +436,7 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 	if (!run->average)
 		return err->code;
 	if (o->init)
-		MW_TRY(mw_model_file_load_params(o->init, run->model, run->average, err));
+		MW_TRY(mw_model_file_load(o->init, run->model, run->average, NULL, err));
 	else
 		run->model->ops->init(run->model, run->seed, run->average);
 	mw_replicas_set(&run->replicas, run->average);
@@ -445,6 +445,15 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 	if (run->protocol->versioned) {
 		MW_TRY(mw_leash_init(&run->leash, run->n_workers, dim, err));
 		mw_leash_set(&run->leash, run->average);
+	}
+	MW_TRY(mw_spans_init(run, err));
+	if (run->model->n_stats) {
+		size_t n = run->model->n_stats;
+		run->stats = mw_alloc_array(n, sizeof(float), "the model's statistics", err);
+		run->stats_part = mw_alloc_array(
+			n * run->model->stat_batches, sizeof(float), "the model's statistics", err);
+		if (!run->stats || !run->stats_part)
+			return err->code;
 	}
 	if (run->state == MW_STATE_SHARED) {
 		run->shared_state = mw_alloc_array(
@@ -462,6 +471,13 @@ static int make_tables(struct mw_run *run, struct mw_err *err)
 		   : run->exclusive ? &mw_engine_sim
 				    : &mw_engine_threads;
 	run->n_benches = run->exclusive ? (uint32_t)run->opt->threads : run->n_workers;
+	if (run->model->callers_max && run->n_benches > run->model->callers_max)
+		MW_FAIL(err, RESOURCE,
+			"%u threads would multiply matrices at the same time, and this OpenBLAS serves %u: "
+			"take fewer workers "
+			"or --threads, --engine sim, or an OpenBLAS built with a larger NUM_THREADS "
+			"(--with-openblas)",
+			run->n_benches, run->model->callers_max);
 	run->counters = mw_alloc_array(run->n_workers, sizeof(*run->counters), "the counters", err);
 	run->worker = mw_alloc_array(run->n_workers, sizeof(*run->worker), "the worker table", err);
 	run->bench = mw_alloc_array(run->n_benches, sizeof(*run->bench), "the worker table", err);
@@ -534,6 +550,9 @@ void mw_run_free(struct mw_run *run)
 	mw_free(run->worker);
 	mw_free(run->bench);
 	mw_free(run->average);
+	mw_free(run->stats);
+	mw_free(run->stats_part);
+	mw_free(run->span);
 	mw_free(run->shared_state);
 	mw_protocol_free(run->protocol);
 	mw_graph_free(run->graph);

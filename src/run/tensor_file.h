@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 struct mw_tensor {
-	char name[40];
+	char name[48];
 	size_t shape[4]; /* row-major */
 	int ndim;
 	float *data; /* borrowed */

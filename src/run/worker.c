@@ -10,6 +10,7 @@
 #include "model/link.h"
 #include "run/recording.h"
 #include "run/control.h"
+#include "run/optimize.h"
 
 /* sim measures every step's staleness; the running loss of row form needs no more than every so many. */
 #define LOSS_EVERY 16
@@ -159,7 +160,7 @@ static void optimize(
 	if (run->form == MW_FORM_SPARSE)
 		o->ops->sparse(o, &s, state, d->group, d->n, run->model->width, x, d->d, d->d);
 	else
-		o->ops->dense(o, &s, state, run->model->dim, x, d->d, d->d, run->model->dim);
+		mw_optimize_dense(run, &s, state, x, d->d, 0, run->model->dim);
 }
 
 void mw_step_view(struct mw_worker *w, struct mw_bench *bench, bool measure, float *x)

@@ -121,9 +121,14 @@ void mw_worker_free(struct mw_worker *w)
 	mw_node_free(l, w);
 }
 
+uint32_t mw_bench_batch(const struct mw_run *run)
+{
+	return run->model->heavy || run->batch > EVAL_BATCH ? run->batch : EVAL_BATCH;
+}
+
 int mw_bench_init(struct mw_bench *b, struct mw_run *run, uint32_t node, struct mw_err *err)
 {
-	uint32_t batch = run->batch > EVAL_BATCH ? run->batch : EVAL_BATCH;
+	uint32_t batch = mw_bench_batch(run);
 	size_t floats =
 		run->model->sparse ? run->model->touch_max * batch * run->model->width : run->model->dim;
 	b->data = mw_place_data_of(run, node);
