@@ -149,12 +149,44 @@ static void idx(void **state)
 	}
 }
 
+/* CIFAR files and archives of them: damage anywhere in a few records, or in the headers of the archive. */
+static void cifar(void **state)
+{
+	enum { RECORDS = 2, BYTES = RECORDS * 3073, TAR = 512 + 6656 + 1024, ROOM = TAR + 100 };
+	static unsigned char tar[ROOM], bad[ROOM];
+	struct mw_rng rng;
+	unsigned sum = 0;
+	(void)state;
+	mw_rng_init(&rng, 20260930, 6);
+	strcpy((char *)tar, "x/train.bin");
+	sprintf((char *)tar + 124, "%011o", BYTES + RECORDS);
+	tar[156] = '0';
+	memcpy(tar + 257, "ustar", 6);
+	memset(tar + 148, ' ', 8);
+	for (int i = 0; i < 512; i++)
+		sum += tar[i];
+	sprintf((char *)tar + 148, "%06o", sum);
+	for (int i = 0; i < BYTES + RECORDS; i++)
+		tar[512 + i] = i % 3074 < 2 ? (unsigned char)(i % 7) : (unsigned char)mw_rng_next(&rng);
+	for (int i = 0; i < ROUNDS / 4; i++) {
+		size_t m = TAR;
+		memcpy(bad, tar, m);
+		if (i % 3)
+			bad[mw_rng_below(&rng, i % 3 == 1 ? 512 : m)] = (unsigned char)mw_rng_next(&rng);
+		if (i % 5 == 0)
+			m = damage(&rng, bad, m, sizeof(bad));
+		load_any(i % 4 ? write_bytes("c.tar", bad, m) : write_gzip("c.tar", bad, m), &rng);
+		load_any(write_bytes("train.bin", bad + 512, m > 600 ? m - 600 + i % 2 * 88 : m), &rng);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libsvm),
 		cmocka_unit_test(damaged_gzip),
 		cmocka_unit_test(idx),
+		cmocka_unit_test(cifar),
 	};
 	return cmocka_run_group_tests_name("data fuzz", tests, make_dir, remove_dir);
 }

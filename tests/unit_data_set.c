@@ -21,7 +21,8 @@ static void what_is_no_data(void **state)
 	FILE *f;
 	(void)state;
 	refuses(test_path("nowhere"), ": cannot open: No such file or directory");
-	refuses(test_dir, ": is a directory; give a data file in it");
+	refuses(test_dir, ": is a directory; give a data file in it (CIFAR's folder is one with "
+			  "data_batch_1.bin or train.bin in it)");
 	refuses(write_text("e", ""), ": the file is empty");
 	refuses(write_gzip("e", "", 0), ": the gzip file holds an empty file");
 	refuses(write_text("h.gz", html), page);
@@ -32,7 +33,8 @@ static void what_is_no_data(void **state)
 			"\x7f"
 			"ELF\0\1",
 			6),
-		": the file is neither LIBSVM text nor IDX (first bytes: 7f 45 4c 46); convert it to one of "
+		": the file is neither LIBSVM text nor IDX nor CIFAR (first bytes: 7f 45 4c 46); convert it "
+		"to one of "
 		"them");
 	refuses(write_bytes("z", "\x28\xb5\x2f\xfd\0", 5),
 		": the file is compressed by zstd; run zstd -d on it first");

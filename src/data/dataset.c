@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -25,6 +26,12 @@ static const struct mw_format_ops *const formats[] = {
 
 /* Stream of mw_perm for the choice of validation rows. */
 #define SPLIT_STREAM 0x73706c6974ULL
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
 
 static bool is_synth(const char *path)
 {
@@ -67,6 +74,12 @@ static int refuse(const char *path, const unsigned char *head, size_t n, bool gz
 	for (size_t i = 0; i < sizeof(not_data) / sizeof(not_data[0]); i++)
 		if (n >= not_data[i].n && !memcmp(head, not_data[i].magic, not_data[i].n))
 			MW_FAIL(err, DATA, "%s: the file %s", path, not_data[i].what);
+	if (n >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5)
+		MW_FAIL(err, DATA,
+			"%s: this is a Python pickle; if it is CIFAR, take its binary version "
+			"(cifar-10-binary.tar.gz, or: "
+			"mixwild-data cifar10)",
+			path);
 	if (looks_like_markup(head, n))
 		MW_FAIL(err, DATA,
 			"%s: this is a web page, not data%s; the download has failed: fetch the file again",
@@ -80,7 +93,7 @@ static int find_format(
 	unsigned char head[MW_HEAD_BYTES];
 	bool gzip = false;
 	int64_t n = 0;
-	if (!is_synth(req->path)) {
+	if (!is_synth(req->path) && !is_folder(req->path)) {
 		n = mw_input_head(req->path, head, sizeof(head), &gzip, err);
 		if (n < 0)
 			return (int)n;
@@ -92,7 +105,8 @@ static int find_format(
 			return 0;
 		}
 	MW_FAIL(err, DATA,
-		"%s: the file is neither LIBSVM text nor IDX (first bytes: %02x %02x %02x %02x); convert it "
+		"%s: the file is neither LIBSVM text nor IDX nor CIFAR (first bytes: %02x %02x %02x %02x); "
+		"convert it "
 		"to one of them",
 		req->path, head[0], n > 1 ? head[1] : 0, n > 2 ? head[2] : 0, n > 3 ? head[3] : 0);
 }
@@ -123,6 +137,8 @@ int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, 
 	int ret;
 	*out = NULL;
 	MW_TRY(find_format(req, &ops, err));
+	if (req->coarse && strcmp(ops->name, "cifar"))
+		MW_FAIL(err, USAGE, "%s: only CIFAR-100 has coarse labels", req->path);
 	d = calloc(1, sizeof(*d));
 	if (!d || !(d->name = mw_strdup(req->path))) {
 		ret = mw_err_set(err, MW_ERESOURCE, "out of memory: data set %s", req->path);
@@ -162,6 +178,7 @@ void mw_dataset_free(struct mw_dataset *d)
 	else
 		free_rows(d);
 	mw_free(d->x);
+	mw_free(d->pixel);
 	mw_free(d->curvature);
 	mw_free(d->optimum);
 	free(d->cache_note);

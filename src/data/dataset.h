@@ -22,7 +22,7 @@ enum mw_x_kind { MW_X_CSR, MW_X_DENSE, MW_X_QUADRATIC, MW_X_IMAGE };
 
 struct mw_dataset {
 	char *name;         /* path or synth spec, as given */
-	const char *format; /* "libsvm", "idx", "synth" */
+	const char *format; /* "libsvm", "idx", "cifar", "synth" */
 	enum mw_x_kind kind;
 	uint64_t rows, nnz;
 	uint32_t features; /* columns; QUADRATIC: dimension */
@@ -70,7 +70,7 @@ enum mw_cache_use { MW_CACHE_OFF, MW_CACHE_AUTO, MW_CACHE_ON };
 enum mw_index_base { MW_BASE_ZERO, MW_BASE_ONE, MW_BASE_AUTO };
 
 struct mw_data_request {
-	const char *path;   /* file, or "synth:KIND,key=value,..." */
+	const char *path;   /* file, CIFAR folder, or "synth:KIND,key=value,..." */
 	const char *labels; /* IDX: label file, NULL: derived from the name of the image file */
 	enum mw_label_kind label_kind;
 	enum mw_index_base index_base; /* LIBSVM; AUTO: 0 if an index 0 occurs, else 1 */
@@ -80,6 +80,7 @@ struct mw_data_request {
 	uint64_t seed; /* synth */
 	int threads;   /* parse threads; 0: one for each CPU this process may use */
 	enum mw_cache_use cache;
+	bool coarse;   /* CIFAR-100: the 20 coarse labels, not the 100 fine ones; a test set follows `like` */
 	bool keep_bytes; /* images stay bytes (IMAGE); else they become DENSE rows of values in [0, 1] */
 };
 

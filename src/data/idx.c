@@ -1,4 +1,4 @@
-/* idx.c: loads images and labels in MNIST's IDX form, plain or gzip, as dense rows of pixel/255. */
+/* idx.c: loads images and labels in MNIST's IDX form, plain or gzip, as bytes or as dense rows of pixel/255. */
 #include "data/dataset.h"
 
 #include <stdio.h>
@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "data/images.h"
 #include "data/input.h"
 #include "data/labels.h"
 
-#define TYPE_UBYTE 8
-#define DIMS_MAX   3
-/* Floats that a row is padded to: one cache line. */
-#define LD_UNIT     16
+#define TYPE_UBYTE  8
+#define DIMS_MAX    3
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define PATHS_MAX   8
 /* Deflate can't shrink anything more than this. */
@@ -207,18 +206,14 @@ out:
 
 static int read_pixels(struct mw_dataset *d, struct idx *f, struct mw_err *err)
 {
-	float scaled[256];
 	size_t block_rows = BLOCK_BYTES / d->features + 1;
 	unsigned char *block = malloc(block_rows * d->features);
 	int ret = block ? 0 : mw_err_set(err, MW_ERESOURCE, "out of memory: block of images");
-	for (int i = 0; i < 256; i++)
-		scaled[i] = (float)i / 255.0f;
 	for (uint64_t r = 0; ret == 0 && r < d->rows; r += block_rows) {
 		size_t n = d->rows - r < block_rows ? (size_t)(d->rows - r) : block_rows;
 		ret = read_all(&f->in, block, n * d->features, "images", err);
-		for (size_t i = 0; ret == 0 && i < n; i++)
-			for (uint32_t j = 0; j < d->features; j++)
-				d->x[(r + i) * d->ld + j] = scaled[block[i * d->features + j]];
+		if (ret == 0)
+			mw_images_put(d, r, n, block);
 	}
 	free(block);
 	d->file_bytes += 4 + 4 * (uint64_t)f->ndim + d->rows * d->features;
@@ -229,7 +224,6 @@ static int set_shape(
 	const struct mw_data_request *req, const struct idx *f, struct mw_dataset *d, struct mw_err *err)
 {
 	uint64_t features = f->ndim == 3 ? (uint64_t)f->dim[1] * f->dim[2] : f->dim[1];
-	uint32_t width = req->like ? req->like->features : req->features;
 	if (f->ndim == 1)
 		MW_FAIL(err, DATA,
 			"%s: this IDX file holds labels; give the file of the images (...images-idx3-ubyte)",
@@ -237,9 +231,6 @@ static int set_shape(
 	if (!f->dim[0] || !features || features > UINT32_MAX / 2)
 		MW_FAIL(err, DATA, "%s: the header says %u images of %llu pixels; the file is damaged",
 			req->path, f->dim[0], (unsigned long long)features);
-	if (width && width != features)
-		MW_FAIL(err, DATA, "%s: images of %llu pixels, but %s has %u features", req->path,
-			(unsigned long long)features, req->like ? "the training set" : "--features", width);
 	/* A damaged header must not ask for more memory than the file can fill. */
 	if (f->in.size * (f->in.gzip ? DEFLATE_MAX : 1) / features < f->dim[0])
 		MW_FAIL(err, DATA,
@@ -248,14 +239,11 @@ static int set_shape(
 			"again",
 			req->path, (unsigned long long)f->in.size, f->dim[0], (unsigned long long)features);
 	d->rows = f->dim[0];
-	d->features = (uint32_t)features;
-	d->ld = ((size_t)features + LD_UNIT - 1) / LD_UNIT * LD_UNIT;
-	d->nnz = d->rows * features;
-	if (f->ndim == 3) {
-		d->image_rows = f->dim[1];
-		d->image_cols = f->dim[2];
-	}
-	return 0;
+	d->channels = 1;
+	d->image_rows =
+		f->ndim == 3 ? f->dim[1] : 1; /* two dimensions: rows of numbers, images of one line */
+	d->image_cols = f->ndim == 3 ? f->dim[2] : f->dim[1];
+	return mw_images_prepare(req, d, err);
 }
 
 /* A test set's labels must be known. */
@@ -275,7 +263,6 @@ static int load(const struct mw_data_request *req, struct mw_dataset *d, struct 
 	struct mw_labels seen = { 0 };
 	char *labels = NULL;
 	int ret;
-	d->kind = MW_X_DENSE;
 	MW_TRY(idx_open(&f, req->path, err));
 	ret = set_shape(req, &f, d, err);
 	if (ret == 0)
@@ -286,10 +273,11 @@ static int load(const struct mw_data_request *req, struct mw_dataset *d, struct 
 		ret = check_like(req, labels, &seen, err);
 	if (ret < 0)
 		goto out;
-	d->x = mw_alloc_array(d->rows, d->ld * sizeof(*d->x), "images", err);
-	ret = d->x ? read_pixels(d, &f, err) : MW_ERESOURCE;
+	ret = read_pixels(d, &f, err);
 	if (ret == 0)
 		ret = mw_labels_apply(req, &seen, d, err);
+	if (ret == 0)
+		mw_images_finish(req, d);
 out:
 	free(labels);
 	mw_labels_fini(&seen);

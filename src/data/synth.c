@@ -122,6 +122,7 @@ static int set_key(struct mw_synth *s, const char *spec, const char *name, const
 static int parse(char *text, const char *spec, struct mw_synth *s, struct mw_err *err)
 {
 	char *rest = NULL, *word = strtok_r(text, ",", &rest);
+	const struct mw_data_request *req = s->req;
 	int threads = s->threads, kind = 0;
 	int64_t seed = s->seed;
 	unsigned set = 0;
@@ -132,6 +133,7 @@ static int parse(char *text, const char *spec, struct mw_synth *s, struct mw_err
 	*s = kinds[kind].def;
 	s->kind = (enum mw_synth_kind)kind;
 	s->threads = threads;
+	s->req = req;
 	s->seed = seed;
 	while ((word = strtok_r(NULL, ",", &rest))) {
 		char *equals = strchr(word, '=');
@@ -158,6 +160,10 @@ static int check_request(const struct mw_data_request *req, const struct mw_data
 	if (width && width != d->features)
 		MW_FAIL(err, USAGE, "%s: %u features, but %s has %u; make them equal", req->path, d->features,
 			like ? "the training set" : "--features", width);
+	if (like && like->kind == MW_X_IMAGE && (d->kind != MW_X_IMAGE || like->channels != d->channels))
+		MW_FAIL(err, USAGE,
+			"%s: the training set's examples are images with %u channels, these are not",
+			req->path, like->channels);
 	if (like && like->classes != d->classes)
 		MW_FAIL(err, USAGE, "%s: %u classes, but the training set has %u; make them equal", req->path,
 			d->classes, like->classes);
@@ -170,7 +176,7 @@ static int check_request(const struct mw_data_request *req, const struct mw_data
 
 static int load(const struct mw_data_request *req, struct mw_dataset *d, struct mw_err *err)
 {
-	struct mw_synth s = { .seed = (int64_t)req->seed, .threads = req->threads };
+	struct mw_synth s = { .seed = (int64_t)req->seed, .threads = req->threads, .req = req };
 	char *text = mw_strdup(req->path + strlen(PREFIX));
 	int ret;
 	if (!text)

@@ -25,6 +25,7 @@ struct mw_synth {
 			 deviation */
 	double cond;
 	int threads;
+	const struct mw_data_request *req; /* borrowed */
 };
 
 /* What a stream of random numbers is for. */

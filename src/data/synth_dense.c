@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "data/images.h"
 #include "data/labels.h"
 #include "data/parallel.h"
 
@@ -84,7 +85,8 @@ static void make_image(const struct world *w, uint64_t row)
 {
 	struct mw_dataset *d = w->d;
 	uint64_t size = (uint64_t)w->s->size, reach = size / 8, c, di, dj;
-	float *x = d->x + row * d->ld;
+	float *x = d->kind == MW_X_IMAGE ? NULL : d->x + row * d->ld;
+	uint8_t *byte = d->kind == MW_X_IMAGE ? d->pixel + row * d->features : NULL;
 	const float *p;
 	double bright;
 	struct mw_rng rng;
@@ -99,7 +101,11 @@ static void make_image(const struct world *w, uint64_t row)
 			for (uint64_t j = 0; j < size; j++) {
 				double v = bright * (double)p[(i + di) % size * size + (j + dj) % size];
 				v += PIXEL_NOISE * mw_rng_normal(&rng);
-				*x++ = (float)(v < 0 ? 0 : v > 1 ? 1 : v);
+				v = v < 0 ? 0 : v > 1 ? 1 : v;
+				if (byte)
+					*byte++ = (uint8_t)(255 * v + 0.5);
+				else
+					*x++ = (float)v;
 			}
 	c = mw_synth_flip(w->s, &rng, c, w->classes);
 	d->y[row] = w->classes == 2 ? (float)(2 * (int)c - 1) : (float)c;
@@ -133,21 +139,39 @@ static void row_task(void *ctx, int i)
 		}
 }
 
-/* Shape, memory and threads; the patterns are left to the caller. */
-static int world_init(struct world *w, uint64_t features, struct mw_err *err)
+/* Labels, patterns (left to the caller to fill) and threads, once the shape is known. */
+static int world_init(struct world *w, struct mw_err *err)
 {
 	struct mw_dataset *d = w->d;
 	uint64_t classes = w->classes ? w->classes : 1;
+	d->y = mw_alloc_array(d->rows, sizeof(*d->y), "labels", err);
+	w->pattern = mw_alloc_array(classes, d->features * sizeof(*w->pattern), "class patterns", err);
+	w->threads = mw_parallel_threads(w->s->threads, d->rows, THREAD_ROWS);
+	return d->y && w->pattern ? 0 : MW_ERESOURCE;
+}
+
+static int dense_init(struct world *w, struct mw_err *err)
+{
+	struct mw_dataset *d = w->d;
 	d->kind = MW_X_DENSE;
 	d->rows = (uint64_t)w->s->rows;
-	d->features = (uint32_t)features;
-	d->nnz = d->rows * features;
-	d->ld = (features + LD_UNIT - 1) / LD_UNIT * LD_UNIT;
-	d->y = mw_alloc_array(d->rows, sizeof(*d->y), "labels", err);
+	d->features = (uint32_t)w->s->features;
+	d->nnz = d->rows * d->features;
+	d->ld = ((size_t)d->features + LD_UNIT - 1) / LD_UNIT * LD_UNIT;
 	d->x = mw_alloc_array(d->rows, d->ld * sizeof(*d->x), "rows", err);
-	w->pattern = mw_alloc_array(classes, features * sizeof(*w->pattern), "class patterns", err);
-	w->threads = mw_parallel_threads(w->s->threads, d->rows, THREAD_ROWS);
-	return d->y && d->x && w->pattern ? 0 : MW_ERESOURCE;
+	return d->x ? world_init(w, err) : MW_ERESOURCE;
+}
+
+/* Whether the set suits the training set is left to the caller. */
+static int images_init(struct world *w, struct mw_err *err)
+{
+	struct mw_dataset *d = w->d;
+	struct mw_data_request req = { .path = d->name, .keep_bytes = w->s->req->keep_bytes };
+	d->rows = (uint64_t)w->s->rows;
+	d->channels = (uint32_t)w->s->channels;
+	d->image_rows = d->image_cols = (uint32_t)w->s->size;
+	MW_TRY(mw_images_prepare(&req, d, err));
+	return world_init(w, err);
 }
 
 static int make_rows(struct world *w, struct mw_err *err)
@@ -159,7 +183,7 @@ static int make_rows(struct world *w, struct mw_err *err)
 int mw_synth_dense(const struct mw_synth *s, struct mw_dataset *d, struct mw_err *err)
 {
 	struct world w = { .s = s, .d = d, .classes = (uint64_t)s->classes };
-	int ret = world_init(&w, (uint64_t)s->features, err);
+	int ret = dense_init(&w, err);
 	if (ret == 0) {
 		fill_means(&w);
 		ret = make_rows(&w, err);
@@ -176,12 +200,12 @@ int mw_synth_images(const struct mw_synth *s, struct mw_dataset *d, struct mw_er
 	if (pixels * (uint64_t)s->channels > UINT32_MAX / 2)
 		MW_FAIL(err, USAGE, "%s: the images are too large; take fewer channels or a smaller size",
 			d->name);
-	d->image_rows = d->image_cols = (uint32_t)s->size;
-	ret = world_init(&w, pixels * (uint64_t)s->channels, err);
+	ret = images_init(&w, err);
 	if (ret == 0) {
 		for (uint64_t i = 0; i < planes; i++)
 			fill_waves(s, i, w.pattern + i * pixels);
 		ret = make_rows(&w, err);
+		mw_images_finish(s->req, d);
 	}
 	mw_free(w.pattern);
 	return ret;
@@ -190,7 +214,7 @@ int mw_synth_images(const struct mw_synth *s, struct mw_dataset *d, struct mw_er
 int mw_synth_regression(const struct mw_synth *s, struct mw_dataset *d, struct mw_err *err)
 {
 	struct world w = { .s = s, .d = d };
-	int ret = world_init(&w, (uint64_t)s->features, err);
+	int ret = dense_init(&w, err);
 	if (ret == 0) {
 		struct mw_rng rng;
 		mw_rng_init(&rng, mw_synth_key(s, MW_SYNTH_SIGNAL), 0);
