@@ -33,7 +33,7 @@ struct walk {
 static void step_dense(struct walk *w, int t)
 {
 	float g[N * COPIES];
-	struct mw_step s = { RATE, (uint64_t)t };
+	struct mw_step s = { .rate = RATE, .t = (uint64_t)t };
 	for (int i = 0; i < N * COPIES; i++)
 		g[i] = grad[t][i % N];
 	w->o->ops->dense(w->o, &s, w->state, 1000, w->o->needs_x ? w->x : NULL, g, g, N * COPIES);
@@ -47,7 +47,7 @@ static void step_sparse(struct walk *w, int t, uint32_t width)
 	float g[N * COPIES];
 	uint32_t group[N * COPIES];
 	size_t n = N * COPIES / width;
-	struct mw_step s = { RATE, (uint64_t)t };
+	struct mw_step s = { .rate = RATE, .t = (uint64_t)t };
 	for (size_t i = 0; i < n; i++)
 		group[i] = (uint32_t)(i * 37 % n);
 	for (int i = 0; i < N * COPIES; i++)
@@ -110,7 +110,7 @@ static void follow(uint32_t layout)
 	fclose(f);
 	mw_optim_free(w.o);
 	w.o = NULL;
-	assert_int_equal(runs, 14);
+	assert_int_equal(runs, 21);
 }
 
 static void dense(void **state)
@@ -139,7 +139,7 @@ static void no_correction(void **state)
 	const struct mw_optim_ops *ops = mw_optim_find("amsgrad");
 	void *options = plugin_options(ops->options, ops->option_size, "bias-correction=no");
 	float s[3] = { 0 }, g = 2, d;
-	struct mw_step step = { 0.5f, 0 };
+	struct mw_step step = { .rate = 0.5f, .t = 0 };
 	assert_int_equal(mw_optim_new(ops, options, &o, NULL), 0);
 	o->ops->dense(o, &step, s, 1, NULL, &g, &d, 1);
 	assert_float_equal(d, -0.5f * 0.2f / (sqrtf(0.004f) + 1e-8f), 1e-6f);
@@ -157,7 +157,7 @@ static void late_steps(void **state)
 	struct mw_optim *o;
 	assert_int_equal(mw_optim_new(mw_optim_find("adam"), NULL, &o, NULL), 0);
 	float s[2] = { 1, 4 }, g = 1, d;
-	struct mw_step step = { 1, UINT64_MAX - 1 };
+	struct mw_step step = { .rate = 1, .t = UINT64_MAX - 1 };
 	o->ops->dense(o, &step, s, 1, NULL, &g, &d, 1);
 	assert_float_equal(d, -1 / sqrtf(0.999f * 4 + 0.001f), 1e-6f);
 	mw_optim_free(o);
@@ -172,7 +172,7 @@ static void plain_sgd(void **state)
 	assert_int_equal(mw_optim_new(ops, NULL, &o, NULL), 0);
 	assert_true(o->plain && !o->needs_x && o->fields == 0);
 	float g[3] = { 0.1f, -3.7f, 1e-30f }, d[3];
-	struct mw_step step = { 0.3f, 5 };
+	struct mw_step step = { .rate = 0.3f, .t = 5 };
 	o->ops->dense(o, &step, NULL, 0, NULL, g, d, 3);
 	for (int i = 0; i < 3; i++)
 		assert_true(d[i] == -0.3f * g[i]);
@@ -184,6 +184,56 @@ static void plain_sgd(void **state)
 	assert_null(mw_optim_find("sdg"));
 }
 
+/* Ranges without decay: there the steps of a run without decay, elsewhere those of one with it, to the bit; and a call on
+ * parts (round.c) is the call on the whole. */
+static void spared_ranges(void **state)
+{
+	enum { DIM = 200 };
+	static const struct mw_range range[] = { { 0, 3 }, { 10, 10 }, { 60, 131 }, { 131, 140 },
+		{ 199, 200 } };
+	static const char *const set[] = { "weight-decay=0.3 decay-form=coupled",
+		"weight-decay=0.3 decay-form=decoupled", "weight-decay=0" };
+	(void)state;
+	for (size_t k = 0; mw_optims[k]; k++)
+		for (int form = 0; form < 2; form++) {
+			const struct mw_optim_ops *ops = mw_optims[k];
+			struct mw_optim *o[4];
+			static float x[4][DIM], s[4][3 * DIM], g[DIM], d[DIM];
+			for (int i = 0; i < 4; i++) { /* decay, none, spared, spared in parts */
+				void *options = plugin_options(
+					ops->options, ops->option_size, set[i == 1 ? 2 : form]);
+				assert_int_equal(mw_optim_new(ops, options, &o[i], NULL), 0);
+				free(options);
+				memset(s[i], 0, sizeof(s[i]));
+				for (int j = 0; j < DIM; j++)
+					x[i][j] = (float)(j % 7) - 3;
+				if (i > 1)
+					assert_int_equal(mw_optim_spare(o[i], range, 5, NULL), 0);
+			}
+			for (uint64_t t = 0; t < 4; t++)
+				for (int i = 0; i < 4; i++) {
+					size_t part = i == 3 ? 67 : DIM;
+					for (int j = 0; j < DIM; j++)
+						g[j] = sinf((float)(j + 31 * (int)t));
+					for (size_t at = 0; at < DIM; at += part) {
+						size_t n = DIM - at < part ? DIM - at : part;
+						struct mw_step step = { .rate = RATE, .t = t, .first = at };
+						ops->dense(o[i], &step, s[i] + at, DIM, x[i] + at, g + at,
+							d + at, n);
+					}
+					for (int j = 0; j < DIM; j++)
+						x[i][j] += d[j];
+				}
+			for (int j = 0; j < DIM; j++) {
+				bool spared = j < 3 || (j >= 60 && j < 140) || j == 199;
+				assert_true(x[2][j] == x[spared ? 1 : 0][j] && x[3][j] == x[2][j]);
+			}
+			assert_true(x[0][20] != x[1][20]);
+			for (int i = 0; i < 4; i++)
+				mw_optim_free(o[i]);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +243,7 @@ int main(void)
 		cmocka_unit_test(no_correction),
 		cmocka_unit_test(late_steps),
 		cmocka_unit_test(plain_sgd),
+		cmocka_unit_test(spared_ranges),
 	};
 	return cmocka_run_group_tests_name("optimizers", tests, NULL, NULL);
 }

@@ -9,16 +9,19 @@
 
 struct adagrad_options {
 	double eps;
+	struct mw_decay_options decay;
 };
 
 static const struct mw_option options[] = {
 	{ "eps", MW_OPT_FLOAT, offsetof(struct adagrad_options, eps), "1e-10", 1e-30, 1e3, NULL, "E",
 		"Added to the root of the second moment." },
+	MW_DECAY_OPTION_LINES(struct adagrad_options, "coupled"),
 	{ 0 },
 };
 
 struct adagrad {
 	float eps, rate;
+	struct mw_decay decay;
 };
 
 static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
@@ -27,7 +30,7 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	struct adagrad *a = mw_alloc(sizeof(*a), "adagrad", err);
 	if (!a)
 		return MW_ERESOURCE;
-	*a = (struct adagrad){ (float)p->eps, 0 };
+	*a = (struct adagrad){ (float)p->eps, 0, mw_decay_init(o, &p->decay) };
 	o->priv = a;
 	o->fields = 1;
 	return 0;
@@ -37,6 +40,7 @@ static struct adagrad prepare(const struct adagrad *a, const struct mw_step *s)
 {
 	struct adagrad c = *a;
 	c.rate = s->rate;
+	c.decay.shrink *= s->rate;
 	return c;
 }
 
@@ -44,11 +48,12 @@ static inline void step(const void *coef, float *restrict v, float *restrict non
 	const float *x, const float *g, float *delta, size_t n)
 {
 	struct adagrad c = *(const struct adagrad *)coef;
-	(void)none1, (void)none2, (void)x;
+	(void)none1, (void)none2;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		v[i] = v[i] + g[i] * g[i];
-		delta[i] = -c.rate * g[i] / (sqrtf(v[i]) + c.eps);
+		float d = mw_decayed(c.decay.couple, x, g, i);
+		v[i] = v[i] + d * d;
+		delta[i] = -mw_shrink(c.decay.shrink, x, i) - c.rate * d / (sqrtf(v[i]) + c.eps);
 	}
 }
 

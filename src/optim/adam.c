@@ -1,8 +1,8 @@
 /*
- * adam.c: Adam (Kingma, Ba 2015), with decoupled weight decay (AdamW; Loshchilov, Hutter 2019).
+ * adam.c: Adam (Kingma, Ba 2015), with decoupled weight decay (AdamW; Loshchilov, Hutter 2019) or coupled.
  *
  * m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, delta = -rate decay x - rate/(1-b1^t) m / (sqrt(v / (1-b2^t)) +
- * eps), as torch.optim.Adam and AdamW of PyTorch 1.13 (tests/reference/optim_torch.py).
+ * eps), as torch.optim.AdamW (coupled: Adam) of PyTorch 1.13 (tests/reference/optim_torch.py).
  */
 #include <math.h>
 
@@ -10,7 +10,8 @@
 #include "optim/optim_make.h"
 
 struct adam_options {
-	double beta1, beta2, eps, weight_decay;
+	double beta1, beta2, eps;
+	struct mw_decay_options decay;
 	bool bias_correction;
 };
 
@@ -23,21 +24,20 @@ static const struct mw_option options[] = {
 		"Added to the root of the second moment." },
 	{ "bias-correction", MW_OPT_BOOL, offsetof(struct adam_options, bias_correction), "yes", 0, 0, NULL,
 		NULL, "Divide the averages by 1 - beta^t, as PyTorch does." },
-	{ "weight-decay", MW_OPT_FLOAT, offsetof(struct adam_options, weight_decay), "0", 0, 1e3, NULL, "D",
-		"Decoupled weight decay (AdamW): x shrinks by rate D x; sparse models: only the coordinates "
-		"that a step touches." },
+	MW_DECAY_OPTION_LINES(struct adam_options, "decoupled"),
 	{ 0 },
 };
 
 struct adam {
 	struct mw_beta beta1, beta2;
-	float eps, decay;
+	float eps;
+	struct mw_decay decay;
 	bool corrected;
 };
 
 /* Constants of one step. */
 struct coef {
-	float keep1, take1, keep2, take2, size, root_scale, eps, shrink;
+	float keep1, take1, keep2, take2, size, root_scale, eps, couple, shrink;
 };
 
 static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
@@ -52,8 +52,7 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	a->corrected = p->bias_correction;
 	o->priv = a;
 	o->fields = 2;
-	a->decay = (float)p->weight_decay;
-	o->needs_x = a->decay > 0;
+	a->decay = mw_decay_init(o, &p->decay);
 	return 0;
 }
 
@@ -62,7 +61,8 @@ static struct coef prepare(const struct adam *a, const struct mw_step *s)
 	double c1 = a->corrected ? mw_beta_correction(&a->beta1, s->t + 1) : 1;
 	double c2 = a->corrected ? mw_beta_correction(&a->beta2, s->t + 1) : 1;
 	return (struct coef){ a->beta1.keep, a->beta1.take, a->beta2.keep, a->beta2.take,
-		(float)((double)s->rate / c1), (float)(1 / sqrt(c2)), a->eps, s->rate * a->decay };
+		(float)((double)s->rate / c1), (float)(1 / sqrt(c2)), a->eps, a->decay.couple,
+		s->rate * a->decay.shrink };
 }
 
 static inline void step(const void *coef, float *restrict m, float *restrict v, float *restrict none,
@@ -70,13 +70,12 @@ static inline void step(const void *coef, float *restrict m, float *restrict v, 
 {
 	struct coef c = *(const struct coef *)coef;
 	(void)none;
-	x = c.shrink > 0 ? x : NULL;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		m[i] = c.keep1 * m[i] + c.take1 * g[i];
-		v[i] = c.keep2 * v[i] + c.take2 * (g[i] * g[i]);
-		float shrink = x ? c.shrink * x[i] : 0.0f;
-		delta[i] = -shrink - c.size * m[i] / (sqrtf(v[i]) * c.root_scale + c.eps);
+		float d = mw_decayed(c.couple, x, g, i);
+		m[i] = c.keep1 * m[i] + c.take1 * d;
+		v[i] = c.keep2 * v[i] + c.take2 * (d * d);
+		delta[i] = -mw_shrink(c.shrink, x, i) - c.size * m[i] / (sqrtf(v[i]) * c.root_scale + c.eps);
 	}
 }
 

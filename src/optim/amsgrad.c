@@ -2,7 +2,7 @@
  * amsgrad.c: AMSGrad (Reddi, Kale, Kumar 2018).
  *
  * m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, top = max(top, v), delta = -rate/(1-b1^t) m / (sqrt(top /
- * (1-b2^t)) + eps): the maximum is over the uncorrected v and corrected afterwards, which is what
+ * (1-b2^t)) + eps), weight decay as in adam.c: the maximum is over the uncorrected v and corrected afterwards, which is what
  * torch.optim.Adam(amsgrad=True) of PyTorch 1.13 does (tests/reference/optim_torch.py). The paper and
  * theory.md's Theorem 3 have no correction:
  * --no-bias-correction.
@@ -14,6 +14,7 @@
 
 struct amsgrad_options {
 	double beta1, beta2, eps;
+	struct mw_decay_options decay;
 	bool bias_correction;
 };
 
@@ -26,18 +27,20 @@ static const struct mw_option options[] = {
 		"Added to the root of the second moment." },
 	{ "bias-correction", MW_OPT_BOOL, offsetof(struct amsgrad_options, bias_correction), "yes", 0, 0,
 		NULL, NULL, "Divide the averages by 1 - beta^t, as PyTorch does." },
+	MW_DECAY_OPTION_LINES(struct amsgrad_options, "decoupled"),
 	{ 0 },
 };
 
 struct amsgrad {
 	struct mw_beta beta1, beta2;
 	float eps;
+	struct mw_decay decay;
 	bool corrected;
 };
 
 /* Constants of one step. */
 struct coef {
-	float keep1, take1, keep2, take2, size, root_scale, eps;
+	float keep1, take1, keep2, take2, size, root_scale, eps, couple, shrink;
 };
 
 static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
@@ -52,6 +55,7 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	a->corrected = p->bias_correction;
 	o->priv = a;
 	o->fields = 3;
+	a->decay = mw_decay_init(o, &p->decay);
 	return 0;
 }
 
@@ -60,20 +64,22 @@ static struct coef prepare(const struct amsgrad *a, const struct mw_step *s)
 	double c1 = a->corrected ? mw_beta_correction(&a->beta1, s->t + 1) : 1;
 	double c2 = a->corrected ? mw_beta_correction(&a->beta2, s->t + 1) : 1;
 	return (struct coef){ a->beta1.keep, a->beta1.take, a->beta2.keep, a->beta2.take,
-		(float)((double)s->rate / c1), (float)(1 / sqrt(c2)), a->eps };
+		(float)((double)s->rate / c1), (float)(1 / sqrt(c2)), a->eps, a->decay.couple,
+		s->rate * a->decay.shrink };
 }
 
 static inline void step(const void *coef, float *restrict m, float *restrict v, float *restrict top,
 	const float *x, const float *g, float *delta, size_t n)
 {
 	struct coef c = *(const struct coef *)coef;
-	(void)x;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		m[i] = c.keep1 * m[i] + c.take1 * g[i];
-		v[i] = c.keep2 * v[i] + c.take2 * (g[i] * g[i]);
+		float d = mw_decayed(c.couple, x, g, i);
+		m[i] = c.keep1 * m[i] + c.take1 * d;
+		v[i] = c.keep2 * v[i] + c.take2 * (d * d);
 		top[i] = v[i] > top[i] ? v[i] : top[i];
-		delta[i] = -c.size * m[i] / (sqrtf(top[i]) * c.root_scale + c.eps);
+		delta[i] =
+			-mw_shrink(c.shrink, x, i) - c.size * m[i] / (sqrtf(top[i]) * c.root_scale + c.eps);
 	}
 }
 

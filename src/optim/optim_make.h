@@ -27,6 +27,47 @@ void mw_beta_init(struct mw_beta *b, double beta);
 /* 1 - beta^t, by multiplications alone: the same bits everywhere. */
 double mw_beta_correction(const struct mw_beta *b, uint64_t t);
 
+/* Weight decay, the same in all optimizers: a member of the option struct named `decay`, two lines of its table. */
+struct mw_decay_options {
+	double weight_decay;
+	int form;
+};
+enum mw_decay_form { MW_DECAY_COUPLED, MW_DECAY_DECOUPLED };
+#define MW_DECAY_OPTION_LINES(type, usual)                                                                 \
+	{ "weight-decay", MW_OPT_FLOAT, offsetof(type, decay.weight_decay), "0", 0, 1e3, NULL, "D",        \
+		"Weight decay; sparse models: only of the coordinates that a step touches." },             \
+	{                                                                                                  \
+		"decay-form", MW_OPT_CHOICE, offsetof(type, decay.form), usual, 0, 0, "coupled|decoupled", \
+			NULL,                                                                              \
+			"Coupled: D x is added to the gradient. Decoupled: x shrinks by rate D x beside "  \
+			"the step, "                                                                       \
+			"as in AdamW and SGDW."                                                            \
+	}
+
+/* Both are 0 without decay, one of them else: direction's g = g + couple x, delta = ... - rate shrink x. */
+struct mw_decay {
+	float couple, shrink;
+};
+/* Also sets o->needs_x. */
+struct mw_decay mw_decay_init(struct mw_optim *o, const struct mw_decay_options *p);
+
+/* The gradient with coupled decay; x NULL: these parameters don't decay. */
+static inline float mw_decayed(float couple, const float *x, const float *g, size_t i)
+{
+	return x ? g[i] + couple * x[i] : g[i];
+}
+/* What decoupled decay takes off. */
+static inline float mw_shrink(float shrink, const float *x, size_t i)
+{
+	return x ? shrink * x[i] : 0.0f;
+}
+
+/*
+ * Parameters [at, end) of a dense call on n parameters from `first` on are alike: all spared from decay or none. Returns end;
+ * *k: where to go on in o->spared, 0 at first.
+ */
+size_t mw_optim_piece(const struct mw_optim *o, size_t first, size_t at, size_t n, size_t *k, bool *spared);
+
 enum { MW_OPTIM_BLOCK = 64, MW_OPTIM_FIELDS = 3 };
 
 /* coef: constants of this step. s0..s2: state fields (those beyond the optimizer's number are not touched).
@@ -34,7 +75,7 @@ enum { MW_OPTIM_BLOCK = 64, MW_OPTIM_FIELDS = 3 };
 typedef void mw_optim_step(const void *coef, float *restrict s0, float *restrict s1, float *restrict s2,
 	const float *x, const float *g, float *delta, size_t n);
 
-static inline __attribute__((always_inline)) void mw_optim_dense(mw_optim_step *step, const void *coef,
+static inline __attribute__((always_inline)) void mw_optim_run(mw_optim_step *step, const void *coef,
 	uint32_t fields, float *state, size_t stride, const float *x, const float *g, float *delta, size_t n)
 {
 #ifdef MW_STRICT_ATOMICS
@@ -53,6 +94,19 @@ static inline __attribute__((always_inline)) void mw_optim_dense(mw_optim_step *
 	float *s1 = fields > 1 ? state + stride : NULL, *s2 = fields > 2 ? state + 2 * stride : NULL;
 	step(coef, state, s1, s2, x, g, delta, n);
 #endif
+}
+
+static inline __attribute__((always_inline)) void mw_optim_dense(const struct mw_optim *o,
+	const struct mw_step *s, mw_optim_step *step, const void *coef, uint32_t fields, float *state,
+	size_t stride, const float *x, const float *g, float *delta, size_t n)
+{
+	x = o->needs_x ? x : NULL;
+	for (size_t at = 0, k = 0, end; at < n; at = end) {
+		bool spared;
+		end = mw_optim_piece(o, s->first, at, n, &k, &spared);
+		mw_optim_run(step, coef, fields, state ? state + at : NULL, stride,
+			x && !spared ? x + at : NULL, g + at, delta + at, end - at);
+	}
 }
 
 /* Blocks of parameters, so that the arithmetic runs on vectors although the state is scattered. */
@@ -84,19 +138,19 @@ static inline __attribute__((always_inline)) void mw_optim_sparse(mw_optim_step 
 }
 
 /* The two functions of an ops table: coefficients by `prepare`, arithmetic by `step`, FIELDS state fields. */
-#define MW_OPTIM_FUNCTIONS(type, prepare, step, FIELDS)                                                   \
-	static void dense(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride, \
-		const float *x, const float *g, float *delta, size_t n)                                   \
-	{                                                                                                 \
-		type c = prepare(o->priv, s);                                                             \
-		mw_optim_dense(step, &c, FIELDS, state, stride, x, g, delta, n);                          \
-	}                                                                                                 \
-	static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state,               \
-		const uint32_t *group, size_t n, uint32_t width, const float *x, const float *g,          \
-		float *delta)                                                                             \
-	{                                                                                                 \
-		type c = prepare(o->priv, s);                                                             \
-		mw_optim_sparse(step, &c, FIELDS, state, group, n, width, x, g, delta);                   \
+#define MW_OPTIM_FUNCTIONS(type, prepare, step, FIELDS)                                                     \
+	static void dense(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,   \
+		const float *x, const float *g, float *delta, size_t n)                                     \
+	{                                                                                                   \
+		type c = prepare(o->priv, s);                                                               \
+		mw_optim_dense(o, s, step, &c, FIELDS, state, stride, x, g, delta, n);                      \
+	}                                                                                                   \
+	static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state,                 \
+		const uint32_t *group, size_t n, uint32_t width, const float *x, const float *g,            \
+		float *delta)                                                                               \
+	{                                                                                                   \
+		type c = prepare(o->priv, s);                                                               \
+		mw_optim_sparse(step, &c, FIELDS, state, group, n, width, o->needs_x ? x : NULL, g, delta); \
 	}
 
 #endif

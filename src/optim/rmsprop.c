@@ -9,6 +9,7 @@
 
 struct rmsprop_options {
 	double beta2, eps;
+	struct mw_decay_options decay;
 };
 
 static const struct mw_option options[] = {
@@ -16,11 +17,13 @@ static const struct mw_option options[] = {
 		"Decay of the running average of the squared gradient." },
 	{ "eps", MW_OPT_FLOAT, offsetof(struct rmsprop_options, eps), "1e-8", 1e-30, 1e3, NULL, "E",
 		"Added to the root of the second moment." },
+	MW_DECAY_OPTION_LINES(struct rmsprop_options, "coupled"),
 	{ 0 },
 };
 
 struct rmsprop {
 	float keep, take, eps, rate;
+	struct mw_decay decay;
 };
 
 static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
@@ -29,7 +32,8 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	struct rmsprop *a = mw_alloc(sizeof(*a), "rmsprop", err);
 	if (!a)
 		return MW_ERESOURCE;
-	*a = (struct rmsprop){ (float)p->beta2, (float)(1 - p->beta2), (float)p->eps, 0 };
+	*a = (struct rmsprop){ (float)p->beta2, (float)(1 - p->beta2), (float)p->eps, 0,
+		mw_decay_init(o, &p->decay) };
 	o->priv = a;
 	o->fields = 1;
 	return 0;
@@ -39,6 +43,7 @@ static struct rmsprop prepare(const struct rmsprop *a, const struct mw_step *s)
 {
 	struct rmsprop c = *a;
 	c.rate = s->rate;
+	c.decay.shrink *= s->rate;
 	return c;
 }
 
@@ -46,11 +51,12 @@ static inline void step(const void *coef, float *restrict v, float *restrict non
 	const float *x, const float *g, float *delta, size_t n)
 {
 	struct rmsprop c = *(const struct rmsprop *)coef;
-	(void)none1, (void)none2, (void)x;
+	(void)none1, (void)none2;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		v[i] = c.keep * v[i] + c.take * (g[i] * g[i]);
-		delta[i] = -c.rate * g[i] / (sqrtf(v[i]) + c.eps);
+		float d = mw_decayed(c.decay.couple, x, g, i);
+		v[i] = c.keep * v[i] + c.take * (d * d);
+		delta[i] = -mw_shrink(c.decay.shrink, x, i) - c.rate * d / (sqrtf(v[i]) + c.eps);
 	}
 }
 

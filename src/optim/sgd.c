@@ -1,13 +1,14 @@
 /*
  * sgd.c: stochastic gradient descent with momentum (heavy ball) or Nesterov's momentum, as PyTorch defines
  * them: g' = g + decay x, b = momentum b + g', direction = b (Nesterov: g' + momentum b), delta = -rate
- * direction.
+ * direction; decoupled decay (SGDW): g' = g, delta = -rate direction - rate decay x.
  */
 #include "base/mem.h"
 #include "optim/optim_make.h"
 
 struct sgd_options {
-	double momentum, weight_decay;
+	double momentum;
+	struct mw_decay_options decay;
 	bool nesterov;
 };
 
@@ -16,14 +17,13 @@ static const struct mw_option options[] = {
 		"Momentum: each step keeps M of the last one." },
 	{ "nesterov", MW_OPT_BOOL, offsetof(struct sgd_options, nesterov), "no", 0, 0, NULL, NULL,
 		"Nesterov's momentum instead of the heavy ball." },
-	{ "weight-decay", MW_OPT_FLOAT, offsetof(struct sgd_options, weight_decay), "0", 0, 1e3, NULL, "D",
-		"Weight decay: adds D x to the gradient; sparse models: only on the coordinates that a step "
-		"touches." },
+	MW_DECAY_OPTION_LINES(struct sgd_options, "coupled"),
 	{ 0 },
 };
 
 struct sgd {
-	float momentum, decay, rate;
+	float momentum, rate;
+	struct mw_decay decay;
 	bool nesterov;
 };
 
@@ -35,22 +35,19 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	struct sgd *s = mw_alloc(sizeof(*s), "sgd", err);
 	if (!s)
 		return MW_ERESOURCE;
-	*s = (struct sgd){ (float)p->momentum, (float)p->weight_decay, 0, p->nesterov };
+	*s = (struct sgd){ (float)p->momentum, 0, mw_decay_init(o, &p->decay), p->nesterov };
 	o->priv = s;
 	o->fields = s->momentum > 0;
-	o->needs_x = s->decay > 0;
 	o->plain = !o->fields && !o->needs_x;
 	return 0;
 }
 
 static struct sgd prepare(const struct sgd *p, const struct mw_step *s)
 {
-	return (struct sgd){ p->momentum, p->decay, s->rate, p->nesterov };
-}
-
-static inline float decayed(const struct sgd *c, const float *x, const float *g, size_t i)
-{
-	return x ? g[i] + c->decay * x[i] : g[i];
+	struct sgd c = *p;
+	c.rate = s->rate;
+	c.decay.shrink *= s->rate;
+	return c;
 }
 
 static inline void plain(const void *coef, float *restrict s0, float *restrict s1, float *restrict s2,
@@ -58,10 +55,9 @@ static inline void plain(const void *coef, float *restrict s0, float *restrict s
 {
 	struct sgd c = *(const struct sgd *)coef;
 	(void)s0, (void)s1, (void)s2;
-	x = c.decay > 0 ? x : NULL;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++)
-		delta[i] = -c.rate * decayed(&c, x, g, i);
+		delta[i] = -c.rate * mw_decayed(c.decay.couple, x, g, i) - mw_shrink(c.decay.shrink, x, i);
 }
 
 static inline void heavy_ball(const void *coef, float *restrict s0, float *restrict s1, float *restrict s2,
@@ -69,11 +65,10 @@ static inline void heavy_ball(const void *coef, float *restrict s0, float *restr
 {
 	struct sgd c = *(const struct sgd *)coef;
 	(void)s1, (void)s2;
-	x = c.decay > 0 ? x : NULL;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		s0[i] = c.momentum * s0[i] + decayed(&c, x, g, i);
-		delta[i] = -c.rate * s0[i];
+		s0[i] = c.momentum * s0[i] + mw_decayed(c.decay.couple, x, g, i);
+		delta[i] = -c.rate * s0[i] - mw_shrink(c.decay.shrink, x, i);
 	}
 }
 
@@ -82,12 +77,11 @@ static inline void nesterov(const void *coef, float *restrict s0, float *restric
 {
 	struct sgd c = *(const struct sgd *)coef;
 	(void)s1, (void)s2;
-	x = c.decay > 0 ? x : NULL;
 	MW_EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(&c, x, g, i);
+		float d = mw_decayed(c.decay.couple, x, g, i);
 		s0[i] = c.momentum * s0[i] + d;
-		delta[i] = -c.rate * (d + c.momentum * s0[i]);
+		delta[i] = -c.rate * (d + c.momentum * s0[i]) - mw_shrink(c.decay.shrink, x, i);
 	}
 }
 
@@ -107,13 +101,14 @@ static void dense(const struct mw_optim *o, const struct mw_step *s, float *stat
 	const float *x, const float *g, float *delta, size_t n)
 {
 	struct sgd c = prepare(o->priv, s);
-	mw_optim_dense(step, &c, o->fields, state, stride, x, g, delta, n);
+	mw_optim_dense(o, s, step, &c, o->fields, state, stride, x, g, delta, n);
 }
 
 static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
 	size_t n, uint32_t width, const float *x, const float *g, float *delta)
 {
 	struct sgd c = prepare(o->priv, s);
+	x = o->needs_x ? x : NULL;
 	if (o->fields)
 		mw_optim_sparse(step, &c, 1, state, group, n, width, x, g, delta);
 	else

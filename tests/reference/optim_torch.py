@@ -20,16 +20,24 @@ RUNS = [
     ("sgd", {"momentum": 0.9, "nesterov": 1}, torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     ("sgd", {"momentum": 0.8, "weight-decay": 0.1}, torch.optim.SGD, {"momentum": 0.8, "weight_decay": 0.1}),
     ("sgd", {"weight-decay": 0.1}, torch.optim.SGD, {"weight_decay": 0.1}),
+    ("sgd", {"momentum": 0.8, "nesterov": 1, "weight-decay": 0.1}, torch.optim.SGD,
+     {"momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
+    ("sgd", {"momentum": 0.8, "weight-decay": 0.1, "decay-form": "decoupled"}, torch.optim.SGD, {"momentum": 0.8}),
     ("amsgrad", {}, torch.optim.Adam, {"amsgrad": True}),
     ("amsgrad", {"beta1": 0.8, "beta2": 0.95, "eps": 1e-3}, torch.optim.Adam,
      {"amsgrad": True, "betas": (0.8, 0.95), "eps": 1e-3}),
+    ("amsgrad", {"weight-decay": 0.1}, torch.optim.AdamW, {"amsgrad": True, "weight_decay": 0.1}),
+    ("amsgrad", {"weight-decay": 0.1, "decay-form": "coupled"}, torch.optim.Adam, {"amsgrad": True, "weight_decay": 0.1}),
     ("adam", {}, torch.optim.Adam, {}),
     ("adam", {"beta1": 0.8, "beta2": 0.95, "eps": 1e-3}, torch.optim.Adam, {"betas": (0.8, 0.95), "eps": 1e-3}),
     ("adam", {"weight-decay": 0.1}, torch.optim.AdamW, {"weight_decay": 0.1}),
+    ("adam", {"weight-decay": 0.1, "decay-form": "coupled"}, torch.optim.Adam, {"weight_decay": 0.1}),
     ("rmsprop", {}, torch.optim.RMSprop, {}),
     ("rmsprop", {"beta2": 0.9, "eps": 1e-3}, torch.optim.RMSprop, {"alpha": 0.9, "eps": 1e-3}),
+    ("rmsprop", {"weight-decay": 0.1}, torch.optim.RMSprop, {"weight_decay": 0.1}),
     ("adagrad", {}, torch.optim.Adagrad, {}),
     ("adagrad", {"eps": 1e-3}, torch.optim.Adagrad, {"eps": 1e-3}),
+    ("adagrad", {"weight-decay": 0.1}, torch.optim.Adagrad, {"weight_decay": 0.1}),
 ]
 
 
@@ -45,8 +53,10 @@ print("init %s" % row(init), file=out)
 for name, ours, make, theirs in RUNS:
     x = torch.nn.Parameter(init.double())
     opt = make([x], lr=RATE, **theirs)
-    print("run %s %s" % (name, " ".join("%s=%g" % kv for kv in ours.items())), file=out)
+    print("run %s %s" % (name, " ".join("%s=%s" % kv for kv in ours.items())), file=out)
     for t in range(STEPS):
         x.grad = grads[t].double()
+        if ours.get("decay-form") == "decoupled" and make is torch.optim.SGD:  # PyTorch has no SGDW: as its AdamW does it
+            x.data.mul_(1 - RATE * ours["weight-decay"])
         opt.step()
         print("x %d %s" % (t, row(x.detach())), file=out)
