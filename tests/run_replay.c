@@ -50,7 +50,7 @@ static const char *const whole_versions[] = {
 static const char *const problems[] = {
 	"data=synth:sparse,rows=600,features=80,nnz=10 rate=0.3",
 	"data=synth:quadratic,dim=48,rows=400 rate=0.05 optimizer=amsgrad",
-	"data=synth:dense,rows=300,features=20,classes=3 batch=4 rate=0.05",
+	"data=synth:dense,rows=300,features=20,classes=3 batch=4 rate=0.05 shards=label clip=0.5",
 };
 
 static void replay_gives_the_same_bits(void **state)
@@ -169,6 +169,7 @@ static const char *const resumable[] = {
 	"protocol=sequential optimizer=amsgrad",
 	"protocol=sync-ps workers=3",
 	"protocol=sync-ring workers=3 optimizer=sgd momentum=0.9 mix-every=5",
+	"protocol=sync-ring workers=3 shards=dirichlet:0.5 clip=0.1 optimizer=amsgrad weight-decay=0.1",
 	"protocol=local-sgd workers=2 period=7 mix-precision=kahan slack=0.1",
 	"protocol=sync-gossip graph=complete workers=3 mix-precision=double slack=0.3",
 };
@@ -230,6 +231,13 @@ static void checkpoints_of_other_runs_are_refused(void **state)
 	t.run->run_dir = strdup(dir);
 	assert_int_equal(mw_checkpoint_load(t.run, &err), MW_EUSAGE);
 	assert_non_null(strstr(err.msg, "--workers 2"));
+	run_close(&t);
+	err = (struct mw_err){ 0 };
+	run_open(&t, "data=synth:quadratic,dim=8,rows=50 rate=0.1 protocol=sync-ring workers=2 engine=sim "
+		     "epochs=1 shards=iid");
+	t.run->run_dir = strdup(dir);
+	assert_int_equal(mw_checkpoint_load(t.run, &err), MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "shards none, not iid"));
 	run_close(&t);
 	err = (struct mw_err){ 0 };
 	run_open(&t, "data=synth:quadratic,dim=9,rows=50 rate=0.1 protocol=sync-ring workers=2 engine=sim "

@@ -115,6 +115,9 @@ void mw_model_slice(struct mw_model *m, const char *name, size_t offset, size_t 
 
 int mw_model_wants_examples(const struct mw_model *m, const struct mw_dataset *d, struct mw_err *err)
 {
+	if (d->kind == MW_X_IMAGE && !m->ops->images)
+		MW_FAIL(err, DATA, "%s: model %s takes rows of numbers, these are images as bytes", d->name,
+			m->ops->name);
 	if (d->kind == MW_X_QUADRATIC)
 		MW_FAIL(err, DATA,
 			"model %s learns from examples; %s is a quadratic function: use --model quad",

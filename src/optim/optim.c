@@ -63,32 +63,7 @@ void mw_optim_free(struct mw_optim *o)
 	if (o->ops->fini)
 		o->ops->fini(o);
 	mw_free(o->priv);
-	mw_free(o->spared);
 	mw_free(o);
-}
-
-int mw_optim_spare(struct mw_optim *o, const struct mw_range *range, size_t n, struct mw_err *err)
-{
-	mw_free(o->spared);
-	o->n_spared = 0;
-	o->spared = mw_alloc_array(n ? n : 1, sizeof(*range), "the ranges without weight decay", err);
-	if (!o->spared)
-		return MW_ERESOURCE;
-	for (size_t i = 0; i < n; i++)
-		if (range[i].to > range[i].from)
-			o->spared[o->n_spared++] = range[i];
-	return 0;
-}
-
-size_t mw_optim_piece(const struct mw_optim *o, size_t first, size_t at, size_t n, size_t *k, bool *spared)
-{
-	size_t p = first + at, end = first + n;
-	while (*k < o->n_spared && o->spared[*k].to <= p)
-		++*k;
-	const struct mw_range *r = *k < o->n_spared ? &o->spared[*k] : NULL;
-	*spared = r && r->from <= p;
-	size_t change = !r ? end : *spared ? r->to : r->from;
-	return (change < end ? change : end) - first;
 }
 
 struct mw_decay mw_decay_init(struct mw_optim *o, const struct mw_decay_options *p)

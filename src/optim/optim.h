@@ -18,22 +18,14 @@
 struct mw_step {
 	float rate;
 	uint64_t t; /* steps done with this state before this one: 0 at the first (bias correction uses t + 1)
-		       */
-	size_t first; /* dense: number of the first parameter of the call, where it is only a part of them */
-};
-
-/* Parameters from..to-1. */
-struct mw_range {
-	size_t from, to;
+		     */
 };
 
 struct mw_optim {
 	const struct mw_optim_ops *ops;
-	uint32_t fields;         /* state floats per parameter; 0: none */
-	bool needs_x;            /* weight decay reads the parameters */
-	bool plain;              /* delta = -rate * g exactly: a fused path may skip the call */
-	struct mw_range *spared; /* parameters that don't decay, in order; see mw_optim_spare */
-	size_t n_spared;
+	uint32_t fields; /* state floats per parameter; 0: none */
+	bool needs_x;    /* weight decay reads the parameters */
+	bool plain;      /* delta = -rate * g exactly: a fused path may skip the call */
 	void *priv;
 };
 
@@ -57,11 +49,6 @@ struct mw_optim_ops {
 int mw_optim_new(
 	const struct mw_optim_ops *ops, const void *options, struct mw_optim **out, struct mw_err *err);
 void mw_optim_free(struct mw_optim *o);
-/*
- * Weight decay leaves these parameters alone from now on (dense steps only): n ranges, in order, apart; copied. Before
- * training.
- */
-int mw_optim_spare(struct mw_optim *o, const struct mw_range *range, size_t n, struct mw_err *err);
 
 /* All optimizers of registry.def, NULL-terminated; and the one of this name, or NULL. */
 extern const struct mw_optim_ops *const mw_optims[];

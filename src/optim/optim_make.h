@@ -62,12 +62,6 @@ static inline float mw_shrink(float shrink, const float *x, size_t i)
 	return x ? shrink * x[i] : 0.0f;
 }
 
-/*
- * Parameters [at, end) of a dense call on n parameters from `first` on are alike: all spared from decay or none. Returns end;
- * *k: where to go on in o->spared, 0 at first.
- */
-size_t mw_optim_piece(const struct mw_optim *o, size_t first, size_t at, size_t n, size_t *k, bool *spared);
-
 enum { MW_OPTIM_BLOCK = 64, MW_OPTIM_FIELDS = 3 };
 
 /* coef: constants of this step. s0..s2: state fields (those beyond the optimizer's number are not touched).
@@ -75,7 +69,7 @@ enum { MW_OPTIM_BLOCK = 64, MW_OPTIM_FIELDS = 3 };
 typedef void mw_optim_step(const void *coef, float *restrict s0, float *restrict s1, float *restrict s2,
 	const float *x, const float *g, float *delta, size_t n);
 
-static inline __attribute__((always_inline)) void mw_optim_run(mw_optim_step *step, const void *coef,
+static inline __attribute__((always_inline)) void mw_optim_dense(mw_optim_step *step, const void *coef,
 	uint32_t fields, float *state, size_t stride, const float *x, const float *g, float *delta, size_t n)
 {
 #ifdef MW_STRICT_ATOMICS
@@ -94,19 +88,6 @@ static inline __attribute__((always_inline)) void mw_optim_run(mw_optim_step *st
 	float *s1 = fields > 1 ? state + stride : NULL, *s2 = fields > 2 ? state + 2 * stride : NULL;
 	step(coef, state, s1, s2, x, g, delta, n);
 #endif
-}
-
-static inline __attribute__((always_inline)) void mw_optim_dense(const struct mw_optim *o,
-	const struct mw_step *s, mw_optim_step *step, const void *coef, uint32_t fields, float *state,
-	size_t stride, const float *x, const float *g, float *delta, size_t n)
-{
-	x = o->needs_x ? x : NULL;
-	for (size_t at = 0, k = 0, end; at < n; at = end) {
-		bool spared;
-		end = mw_optim_piece(o, s->first, at, n, &k, &spared);
-		mw_optim_run(step, coef, fields, state ? state + at : NULL, stride,
-			x && !spared ? x + at : NULL, g + at, delta + at, end - at);
-	}
 }
 
 /* Blocks of parameters, so that the arithmetic runs on vectors although the state is scattered. */
@@ -143,7 +124,7 @@ static inline __attribute__((always_inline)) void mw_optim_sparse(mw_optim_step 
 		const float *x, const float *g, float *delta, size_t n)                                     \
 	{                                                                                                   \
 		type c = prepare(o->priv, s);                                                               \
-		mw_optim_dense(o, s, step, &c, FIELDS, state, stride, x, g, delta, n);                      \
+		mw_optim_dense(step, &c, FIELDS, state, stride, o->needs_x ? x : NULL, g, delta, n);        \
 	}                                                                                                   \
 	static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state,                 \
 		const uint32_t *group, size_t n, uint32_t width, const float *x, const float *g,            \

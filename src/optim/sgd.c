@@ -101,7 +101,7 @@ static void dense(const struct mw_optim *o, const struct mw_step *s, float *stat
 	const float *x, const float *g, float *delta, size_t n)
 {
 	struct sgd c = prepare(o->priv, s);
-	mw_optim_dense(o, s, step, &c, o->fields, state, stride, x, g, delta, n);
+	mw_optim_dense(step, &c, o->fields, state, stride, o->needs_x ? x : NULL, g, delta, n);
 }
 
 static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,

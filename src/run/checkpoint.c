@@ -98,11 +98,11 @@ static json_t *about(const struct mw_run *run)
 				      (json_int_t)x->ssp_clock, "pushes", (json_int_t)x->counters->pushes,
 				      "examples", (json_int_t)x->counters->examples));
 	}
-	return json_pack("{ss ss ss ss sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
+	return json_pack("{ss ss ss ss ss sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
 		run->protocol->ops->name, "model", run->model->spec, "optimizer", run->optim->ops->name,
-		"workers", (json_int_t)run->n_workers, "batch", (json_int_t)run->batch, "seed",
-		(json_int_t)run->seed, "turn", (json_int_t)run->turn, "token", (json_int_t)run->token,
-		"train_s", run->train_s, "virtual_s", run->virtual_s, "worker", list);
+		"shards", run->opt->shards, "workers", (json_int_t)run->n_workers, "batch",
+		(json_int_t)run->batch, "seed", (json_int_t)run->seed, "turn", (json_int_t)run->turn, "token",
+		(json_int_t)run->token, "train_s", run->train_s, "virtual_s", run->virtual_s, "worker", list);
 }
 
 static char *path_of(const struct mw_run *run)
@@ -171,6 +171,7 @@ static int restore(struct mw_run *run, const char *path, const json_t *j, struct
 	MW_TRY(same_text(j, path, "protocol", run->protocol->ops->name, err));
 	MW_TRY(same_text(j, path, "model", run->model->spec, err));
 	MW_TRY(same_text(j, path, "optimizer", run->optim->ops->name, err));
+	MW_TRY(same_text(j, path, "shards", run->opt->shards, err));
 	MW_TRY(same_number(j, path, "workers", run->n_workers, err));
 	MW_TRY(same_number(j, path, "batch", run->batch, err));
 	MW_TRY(same_number(j, path, "seed", run->seed, err));

@@ -12,6 +12,7 @@ struct data_options {
 	int index_base, label_kind, cache, format;
 	int64_t features, threads, seed;
 	char *labels;
+	bool coarse;
 };
 
 #define F(field) offsetof(struct data_options, field)
@@ -26,6 +27,8 @@ static const struct mw_option data_table[] = {
 		"IDX label file, where its name does not follow from the image file's." },
 	{ "label-kind", MW_OPT_CHOICE, F(label_kind), "auto", 0, 0, "auto|class|real", NULL,
 		"Are labels classes or real targets?" },
+	{ "coarse", MW_OPT_BOOL, F(coarse), "no", 0, 0, NULL, NULL,
+		"CIFAR-100: the 20 coarse labels, not the 100 fine ones." },
 	{ "seed", MW_OPT_INT, F(seed), "1", 0, 9e15, NULL, NULL, "Seed of synthetic data (synth:...)." },
 	{ "threads", MW_OPT_INT, F(threads), "0", 0, 1024, NULL, NULL,
 		"Threads that read the file; 0: one for each CPU this process may use." },
@@ -50,6 +53,8 @@ static uint64_t row_length(const struct mw_dataset *d, uint64_t row)
 		return d->row_ptr[row + 1] - d->row_ptr[row];
 	for (uint32_t j = 0; d->kind == MW_X_DENSE && j < d->features; j++)
 		n += d->x[row * d->ld + j] != 0;
+	for (uint32_t j = 0; d->kind == MW_X_IMAGE && j < d->features; j++)
+		n += d->pixel[row * d->features + j] != 0;
 	return n;
 }
 
@@ -77,7 +82,12 @@ static void summarise(const struct mw_dataset *d, struct summary *s)
 
 static const char *kind_name(const struct mw_dataset *d)
 {
-	return d->kind == MW_X_CSR ? "sparse" : d->kind == MW_X_DENSE ? "dense" : "quadratic";
+	switch (d->kind) {
+	case MW_X_CSR: return "sparse";
+	case MW_X_DENSE: return "dense";
+	case MW_X_IMAGE: return "images";
+	default: return "quadratic";
+	}
 }
 
 static double mb_per_s(const struct mw_dataset *d)
@@ -116,7 +126,8 @@ static void print_text(const struct mw_dataset *d, const struct summary *s, FILE
 	fprintf(f, "rows         %llu\n", (unsigned long long)d->rows);
 	fprintf(f, "features     %u\n", d->features);
 	if (d->image_rows)
-		fprintf(f, "image        %u x %u\n", d->image_rows, d->image_cols);
+		fprintf(f, "image        %u x %u, %u channel%s\n", d->image_rows, d->image_cols, d->channels,
+			d->channels == 1 ? "" : "s");
 	if (has_rows(d)) {
 		fprintf(f, "non-zeros    %llu (density %.4g %%)\n", (unsigned long long)s->nnz,
 			100 * s->density);
@@ -202,6 +213,7 @@ static int run(struct mw_job *job, struct mw_err *err)
 		.seed = (uint64_t)o->seed,
 		.threads = (int)o->threads,
 		.cache = (enum mw_cache_use)o->cache,
+		.coarse = o->coarse,
 	};
 	struct mw_dataset *d = NULL;
 	struct summary s;
@@ -220,7 +232,7 @@ static int run(struct mw_job *job, struct mw_err *err)
 const struct mw_command mw_command_data = {
 	.name = "data",
 	.summary = "Describe a data file: rows, features, density, labels, loading speed",
-	.positionals = "FILE|synth:SPEC",
+	.positionals = "FILE|FOLDER|synth:SPEC",
 	.min_positionals = 1,
 	.max_positionals = 1,
 	.uses = MW_NO_INTERRUPT,

@@ -50,20 +50,26 @@ struct use {
 	void *work;
 };
 
-/* How images become numbers: as in training. */
-static void read_image(struct use *u, const json_t *image)
+/* Images as bytes are shaped and scaled as those that the model was trained on. */
+static int read_image(struct use *u, const char *path, struct mw_err *err)
 {
-	const json_t *mean = json_object_get(image, "mean"), *scale = json_object_get(image, "scale");
+	json_t *image = json_object_get(u->about, "image");
+	struct mw_dataset *d = &u->like;
 	if (!image)
-		return;
-	u->like.kind = MW_X_IMAGE;
-	u->like.image_rows = (uint32_t)json_integer_value(json_object_get(image, "rows"));
-	u->like.image_cols = (uint32_t)json_integer_value(json_object_get(image, "cols"));
-	u->like.channels = (uint32_t)json_integer_value(json_object_get(image, "channels"));
-	for (size_t c = 0; c < MW_CHANNELS_MAX; c++) {
-		u->like.pixel_mean[c] = (float)json_number_value(json_array_get(mean, c));
-		u->like.pixel_scale[c] = (float)json_number_value(json_array_get(scale, c));
+		return 0;
+	d->kind = MW_X_IMAGE;
+	d->channels = (uint32_t)json_integer_value(json_object_get(image, "channels"));
+	d->image_rows = (uint32_t)json_integer_value(json_object_get(image, "rows"));
+	d->image_cols = (uint32_t)json_integer_value(json_object_get(image, "cols"));
+	json_t *mean = json_object_get(image, "mean"), *scale = json_object_get(image, "scale");
+	if (!d->channels || d->channels > MW_CHANNELS_MAX || json_array_size(mean) != d->channels ||
+		json_array_size(scale) != d->channels)
+		MW_FAIL(err, DATA, "%s: its \"mixwild\" metadata is incomplete (image)", path);
+	for (uint32_t c = 0; c < d->channels; c++) {
+		d->pixel_mean[c] = (float)json_number_value(json_array_get(mean, c));
+		d->pixel_scale[c] = (float)json_number_value(json_array_get(scale, c));
 	}
+	return 0;
 }
 
 static int read_about(struct use *u, const char *path, struct mw_err *err)
@@ -74,7 +80,7 @@ static int read_about(struct use *u, const char *path, struct mw_err *err)
 	u->like.features = (uint32_t)json_integer_value(json_object_get(u->about, "features"));
 	u->like.index_base = (uint32_t)json_integer_value(json_object_get(u->about, "index_base"));
 	u->like.kind = json_is_true(json_object_get(u->about, "dense")) ? MW_X_DENSE : MW_X_CSR;
-	read_image(u, json_object_get(u->about, "image"));
+	MW_TRY(read_image(u, path, err));
 	if (!u->like.features || json_array_size(labels) != u->like.classes)
 		MW_FAIL(err, DATA, "%s: its \"mixwild\" metadata is incomplete", path);
 	u->like.label_value = mw_alloc_array(u->like.classes, sizeof(double), "labels", err);

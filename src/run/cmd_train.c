@@ -43,6 +43,17 @@ static void print_data(struct mw_run *run)
 				(unsigned long long)(d->label_count ? d->label_count[c] : 0));
 		mw_say(run, "%s\n", d->classes > 12 ? " ..." : "");
 	}
+	if (d->kind == MW_X_IMAGE)
+		say(run, "images    %u x %u, %u channel%s, as bytes%s\n", d->image_rows, d->image_cols,
+			d->channels, d->channels == 1 ? "" : "s",
+			run->opt->augment == MW_AUGMENT_CROP_FLIP ? ", shifted and mirrored at random" : "");
+	if (run->shards.row) {
+		double distance = mw_shards_distance(&run->shards, d);
+		say(run, "shards    %s", run->opt->shards);
+		if (isfinite(distance))
+			say(run, ", labels of a worker %.3f from those of all (total variation)", distance);
+		say(run, "\n");
+	}
 	if (run->val.n)
 		mw_say(run, "split     %llu training rows, %llu validation rows\n",
 			(unsigned long long)run->rows.n, (unsigned long long)run->val.n);

@@ -71,17 +71,50 @@ static json_t *machine_json(void)
 		u.machine, "cpu", model, "online_pus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/* Counts of labels are left out where there would be very many. */
+#define SHARD_COUNTS_MAX 65536
+
+static json_t *shards_json(const struct mw_run *run)
+{
+	const struct mw_shards *s = &run->shards;
+	uint32_t classes = run->train->classes;
+	json_t *list = json_array();
+	uint64_t *count = classes && (uint64_t)s->n * classes <= SHARD_COUNTS_MAX
+				  ? calloc(classes, sizeof(*count))
+				  : NULL;
+	for (uint32_t w = 0; w < s->n; w++) {
+		json_t *one = json_pack("{sI}", "rows", (json_int_t)s->row[w].n);
+		if (count) {
+			json_t *labels = json_array();
+			mw_shards_count(s, run->train, w, count);
+			for (uint32_t c = 0; c < classes; c++)
+				json_array_append_new(labels, json_integer((json_int_t)count[c]));
+			json_object_set_new(one, "labels", labels);
+		}
+		json_array_append_new(list, one);
+	}
+	free(count);
+	return json_pack("{so so}", "label_distance", mw_json_number(mw_shards_distance(s, run->train)),
+		"workers", list);
+}
+
 static json_t *data_json(const struct mw_run *run)
 {
 	const struct mw_dataset *d = run->train;
 	json_t *labels = json_array();
 	for (uint32_t c = 0; c < d->classes && d->label_value; c++)
 		json_array_append_new(labels, json_real(d->label_value[c]));
-	return json_pack("{ss ss sI sI sI sI sI so sI sf ss?}", "name", d->name, "format", d->format, "rows",
-		(json_int_t)d->rows, "training_rows", (json_int_t)run->rows.n, "validation_rows",
+	json_t *j = json_pack("{ss ss sI sI sI sI sI so sI sf ss?}", "name", d->name, "format", d->format,
+		"rows", (json_int_t)d->rows, "training_rows", (json_int_t)run->rows.n, "validation_rows",
 		(json_int_t)run->val.n, "features", (json_int_t)d->features, "classes",
 		(json_int_t)d->classes, "labels", labels, "nonzeros", (json_int_t)d->nnz, "load_s", d->load_s,
 		"cache", d->cache_note);
+	if (d->image_rows)
+		json_object_set_new(j, "image",
+			json_pack("[iii]", (int)d->channels, (int)d->image_rows, (int)d->image_cols));
+	if (run->shards.row)
+		json_object_set_new(j, "shards", shards_json(run));
+	return j;
 }
 
 static json_t *protocol_json(const struct mw_run *run)

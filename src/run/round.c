@@ -22,7 +22,7 @@ static struct mw_push average_and_optimize(
 	size_t n = to - from;
 	float *g = bench->g + from;
 	uint32_t row = run->protocol->push_row[0];
-	struct mw_step s = { .rate = w->rate, .t = w->step, .first = from };
+	struct mw_step s = { .rate = w->rate, .t = w->step };
 	memset(g, 0, n * sizeof(*g));
 	for (uint32_t i = 0; i < run->n_workers; i++)
 		for (size_t j = 0; j < n; j++)

@@ -21,6 +21,7 @@
 #include "run/order.h"
 #include "run/place.h"
 #include "run/replay.h"
+#include "run/shard.h"
 #include "run/steer.h"
 #include "run/timeline.h"
 #include "run/trace.h"
@@ -131,6 +132,7 @@ struct mw_run {
 		node_data; /* --data-place replicate: the training data of each node of the layout, else NULL */
 	struct mw_place_list places; /* where memory was found after the start */
 	struct mw_rows rows, val;
+	struct mw_shards shards; /* --shards */
 	struct mw_model *model;
 	struct mw_optim *optim;
 	struct mw_rate *rate;

@@ -11,6 +11,7 @@
 #include "run/optimize.h"
 #include "run/run.h"
 #include "run/setup.h"
+#include "run/setup_impl.h"
 
 /* More virtual workers than this share one staleness histogram: 36 KB each would not stay in cache. */
 #define HISTOGRAMS_MAX 64
@@ -30,36 +31,6 @@ bool mw_run_interrupted(const struct mw_run *run)
 }
 
 /* --- data, model, optimizer -------------------------------------------------------------------------------------- */
-
-static int load_data(struct mw_run *run, struct mw_err *err)
-{
-	const struct mw_train_options *o = run->opt;
-	const struct mw_model_ops *model = mw_model_find(o->model);
-	struct mw_data_request req = { .path = o->data,
-		.labels = o->labels,
-		.label_kind = (enum mw_label_kind)(o->label_kind == 0   ? MW_LABEL_AUTO
-						   : o->label_kind == 1 ? MW_LABEL_CLASS
-									: MW_LABEL_REAL),
-		.index_base = (enum mw_index_base)o->index_base,
-		.features = (uint32_t)o->features,
-		.cache = (enum mw_cache_use)o->cache,
-		.seed = run->seed,
-		.keep_bytes = model && model->images };
-	if (!o->data)
-		MW_FAIL(err, USAGE,
-			"--data is missing: name a LIBSVM or IDX file, or try --data "
-			"synth:sparse,rows=100000,features=1000");
-	MW_TRY(mw_dataset_load(&req, &run->train, err));
-	if (!run->train->rows)
-		MW_FAIL(err, DATA, "%s: no examples in it", o->data);
-	if (o->test) {
-		req.path = o->test;
-		req.labels = NULL;
-		req.like = run->train;
-		MW_TRY(mw_dataset_load(&req, &run->test, err));
-	}
-	return mw_rows_split(run->train, o->val, run->seed, &run->rows, &run->val, err);
-}
 
 const char *mw_default_model(const struct mw_dataset *d)
 {
@@ -383,7 +354,8 @@ static void resolve(struct mw_run *run)
 		p->push_row[0] == p->view_row[0] || (p->push2_row && p->push2_row[0] == p->view_row[0]);
 	run->form = !run->model->sparse ? MW_FORM_DENSE
 		    : run->model->linear && run->model->linear->l2 == 0 && run->optim->plain &&
-				    !run->optim_at_push && !(run->batch > 1 && (mw_tracing(run) || o->replay))
+				    o->clip == 0 && !run->optim_at_push &&
+				    !(run->batch > 1 && (mw_tracing(run) || o->replay))
 			    ? MW_FORM_ROW
 			    : MW_FORM_SPARSE;
 	run->collect = p->clock == MW_CLOCK_ROUND && run->form == MW_FORM_DENSE && run->pool_n == 1;
@@ -510,7 +482,7 @@ int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 	MW_TRY(check_knobs(run, err));
 	MW_TRY(resolve_gate(run, err));
 	MW_TRY(mw_place_check(run, err));
-	MW_TRY(load_data(run, err));
+	MW_TRY(mw_setup_data(run, err));
 	MW_TRY(make_model(run, err));
 	MW_TRY(load_replay(run, err));
 	resolve(run);
@@ -568,6 +540,7 @@ void mw_run_free(struct mw_run *run)
 	mw_rate_free(run->rate);
 	mw_optim_free(run->optim);
 	mw_model_free(run->model);
+	mw_shards_fini(&run->shards);
 	mw_rows_fini(&run->rows);
 	mw_rows_fini(&run->val);
 	mw_dataset_free(run->train);

@@ -12,9 +12,11 @@
 const struct mw_option mw_train_option_table[] = {
 	MW_HEADING("Data"),
 	{ "data", MW_OPT_STRING, F(data), NULL, 0, 0, NULL, "FILE",
-		"Training set: LIBSVM text or MNIST IDX (plain or .gz), or synth:KIND,key=value,..." },
+		"Training set: LIBSVM text or MNIST IDX (plain or .gz), CIFAR (binary version: file, folder "
+		"or "
+		".tar.gz, whose training part is taken), or synth:KIND,key=value,..." },
 	{ "test", MW_OPT_STRING, F(test), NULL, 0, 0, NULL, "FILE",
-		"Test set, in the format of the training set." },
+		"Test set, in the format of the training set; of a CIFAR folder or .tar.gz the test part." },
 	{ "val", MW_OPT_FLOAT, F(val), "0", 0, 0.9, NULL, "FRACTION",
 		"Share of the training rows that is held back for validation." },
 	{ "labels", MW_OPT_STRING, F(labels), NULL, 0, 0, NULL, "FILE",
@@ -30,6 +32,16 @@ const struct mw_option mw_train_option_table[] = {
 		"none (on)." },
 	{ "order", MW_OPT_CHOICE, F(order), "block", 0, 0, MW_ORDER_CHOICES, NULL,
 		"Row order of an epoch: shuffled blocks of 64 rows, true random, or as in the file." },
+	{ "coarse", MW_OPT_BOOL, F(coarse), "no", 0, 0, NULL, NULL,
+		"CIFAR-100: learn the 20 coarse labels, not the 100 fine ones." },
+	{ "augment", MW_OPT_CHOICE, F(augment), "none", 0, 0, "none|crop-flip", NULL,
+		"Images of a net's training batches: as they are, or shifted by up to 4 pixels and mirrored "
+		"at "
+		"random, anew in every step." },
+	{ "shards", MW_OPT_STRING, F(shards), "none", 0, 0, NULL, "none|iid|label|dirichlet:ALPHA",
+		"Each worker keeps rows of its own: a random part, as few labels as can be, or shares of the "
+		"labels "
+		"drawn from a Dirichlet law (small ALPHA: few labels a worker); none: see --data-place." },
 	{ "data-place", MW_OPT_CHOICE, F(data_place), "shared", 0, 0, "shared|shard|replicate", NULL,
 		"Workers take new parts of the data every epoch (shared), or each keeps its own part, on its "
 		"own NUMA node "
@@ -47,6 +59,8 @@ const struct mw_option mw_train_option_table[] = {
 	{ "init", MW_OPT_STRING, F(init), NULL, 0, 0, NULL, "FILE",
 		"Start from the parameters of this safetensors file." },
 	{ "batch", MW_OPT_INT, F(batch), "1", 1, 1e6, NULL, "N", "Rows a gradient." },
+	{ "clip", MW_OPT_FLOAT, F(clip), "0", 0, 1e30, NULL, "NORM",
+		"Shorten a gradient whose norm over all parameters is larger than this; 0: never." },
 	{ "epochs", MW_OPT_FLOAT, F(epochs), "10", 0, 1e9, NULL, "E", "Passes over the training rows." },
 	{ "seed", MW_OPT_INT, F(seed), "1", 0, 9e15, NULL, "N", "Fixes all that can be fixed." },
 	{ "state", MW_OPT_CHOICE, F(state), "worker", 0, 0, "worker|shared", NULL,

@@ -17,18 +17,20 @@ enum mw_estimate_choice {
 	MW_ESTIMATE_ALL
 };
 enum mw_target_unit { MW_TARGET_NATIVE, MW_TARGET_GRADIENTS };
+enum mw_augment { MW_AUGMENT_NONE, MW_AUGMENT_CROP_FLIP };
 enum mw_access_choice { MW_ACCESS_AUTO }; /* then 1 + enum mw_access */
 
 struct mw_train_options {
 	/* data */
-	char *data, *test, *labels;
+	char *data, *test, *labels, *shards;
 	double val;
-	int index_base, label_kind, cache, order, data_place;
+	bool coarse;
+	int index_base, label_kind, cache, order, data_place, augment;
 	int64_t features;
 	/* model and optimizer */
 	char *model, *optimizer, *rate, *init;
 	int64_t batch;
-	double epochs;
+	double epochs, clip;
 	int64_t seed;
 	int state;
 	/* protocol */

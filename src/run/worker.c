@@ -15,7 +15,7 @@
 /* sim measures every step's staleness; the running loss of row form needs no more than every so many. */
 #define LOSS_EVERY 16
 
-enum { STREAM_PLAN = 0x91a4, STREAM_BLOCK = 0xb10c };
+enum { STREAM_PLAN = 0x91a4, STREAM_BLOCK = 0xb10c, STREAM_AUGMENT = 0xa06e };
 
 /* --- draw ------------------------------------------------------------------------------------------------------- */
 
@@ -180,14 +180,34 @@ void mw_step_view(struct mw_worker *w, struct mw_bench *bench, bool measure, flo
 	mw_event_row(w, MW_EVENT_VIEW, begin, w->run->protocol->view_row[w->id], false);
 }
 
+/* What the images of a step are moved by: a function of seed, worker and own step, so that a replay or resume sees it again. */
+static uint64_t augment_key(const struct mw_worker *w)
+{
+	if (w->run->opt->augment == MW_AUGMENT_NONE)
+		return 0;
+	return mw_hash3(w->run->seed, STREAM_AUGMENT + ((uint64_t)w->id << 32), w->step) | 1;
+}
+
+/* --clip: by the norm over all trained parameters, as torch.nn.utils.clip_grad_norm_. */
+static void clip(const struct mw_run *run, struct mw_delta *d)
+{
+	size_t n = run->form == MW_FORM_SPARSE ? (size_t)d->n * run->model->width : run->model->trained;
+	float norm = sqrtf(mw_kernels()->dot(d->d, d->d, n)), scale = (float)run->opt->clip / (norm + 1e-6f);
+	if (scale < 1)
+		for (size_t i = 0; i < n; i++)
+			d->d[i] *= scale;
+}
+
 void mw_step_gradient(struct mw_worker *w, struct mw_bench *bench, const float *x)
 {
 	struct mw_run *run = w->run;
 	struct mw_delta *d = &w->pool[w->issued];
 	if (run->form == MW_FORM_ROW)
 		return;
-	struct mw_batch b = { .data = w->data, .row = d->row, .n = run->batch };
+	struct mw_batch b = { .data = w->data, .row = d->row, .n = run->batch, .augment = augment_key(w) };
 	note_loss(w, run->model->ops->grad(run->model, bench->work, &b, x, d->d));
+	if (run->opt->clip > 0)
+		clip(run, d);
 	if (!run->optim_at_push)
 		optimize(run, d, d->rate, w->step, w->state, x);
 }

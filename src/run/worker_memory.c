@@ -5,6 +5,8 @@
 
 #define EVAL_BATCH 256
 
+enum { STREAM_OWN_ROWS = 0x0be0 };
+
 static int delta_init(struct mw_delta *d, const struct mw_run *run, uint32_t node, struct mw_err *err)
 {
 	size_t groups = run->model->touch_max * run->batch,
@@ -68,8 +70,12 @@ int mw_worker_new(struct mw_run *run, uint32_t id, struct mw_worker **out, struc
 	w->counters = &run->counters[id];
 	w->data = mw_place_data_of(run, node);
 	w->knobs = &run->knobs;
-	mw_order_init(&w->order, (enum mw_order_kind)run->opt->order, run->opt->data_place == MW_DATA_SHARD,
-		&run->rows, run->seed, id, run->n_workers);
+	if (run->shards.row) /* all of its own rows, in an order of its own */
+		mw_order_init(&w->order, (enum mw_order_kind)run->opt->order, false, &run->shards.row[id],
+			mw_hash3(run->seed, STREAM_OWN_ROWS, id), 0, 1);
+	else
+		mw_order_init(&w->order, (enum mw_order_kind)run->opt->order,
+			run->opt->data_place == MW_DATA_SHARD, &run->rows, run->seed, id, run->n_workers);
 	MW_TRY(pool_init(w, node, err));
 	if (mw_tracing(run) || mw_control_records(run)) {
 		w->recorder =

@@ -1,0 +1,53 @@
+/* setup_data.c: the data of a run, and who gets which rows. */
+#include "run/run.h"
+#include "run/setup_impl.h"
+
+/* Who gets which rows, and what is done to them. */
+static int deal_data(struct mw_run *run, struct mw_err *err)
+{
+	const struct mw_train_options *o = run->opt;
+	if (o->augment != MW_AUGMENT_NONE && run->train->kind != MW_X_IMAGE)
+		MW_FAIL(err, USAGE,
+			"--augment crop-flip moves images, but model %s on %s reads rows of numbers; take a "
+			"net and IDX, "
+			"CIFAR or synth:images",
+			o->model, run->train->name);
+	MW_TRY(mw_rows_split(run->train, o->val, run->seed, &run->rows, &run->val, err));
+	return mw_shards_deal(&run->shards, run->train, &run->rows, run->seed, run->n_workers, err);
+}
+
+int mw_setup_data(struct mw_run *run, struct mw_err *err)
+{
+	const struct mw_train_options *o = run->opt;
+	const struct mw_model_ops *model = mw_model_find(o->model);
+	struct mw_data_request req = { .path = o->data,
+		.labels = o->labels,
+		.label_kind = (enum mw_label_kind)(o->label_kind == 0   ? MW_LABEL_AUTO
+						   : o->label_kind == 1 ? MW_LABEL_CLASS
+									: MW_LABEL_REAL),
+		.index_base = (enum mw_index_base)o->index_base,
+		.features = (uint32_t)o->features,
+		.seed = run->seed,
+		.coarse = o->coarse,
+		.cache = (enum mw_cache_use)o->cache,
+		.keep_bytes = model && model->images };
+	MW_TRY(mw_shards_parse(o->shards, &run->shards, err));
+	if (run->shards.kind != MW_SHARD_NONE && mw_options_is_set(&run->job->set, "data-place"))
+		MW_FAIL(err, USAGE,
+			"--shards gives each worker rows of its own, so --data-place has no say: leave it "
+			"out");
+	if (!o->data)
+		MW_FAIL(err, USAGE,
+			"--data is missing: name a LIBSVM or IDX file, or try --data "
+			"synth:sparse,rows=100000,features=1000");
+	MW_TRY(mw_dataset_load(&req, &run->train, err));
+	if (!run->train->rows)
+		MW_FAIL(err, DATA, "%s: no examples in it", o->data);
+	if (o->test) {
+		req.path = o->test;
+		req.labels = NULL;
+		req.like = run->train;
+		MW_TRY(mw_dataset_load(&req, &run->test, err));
+	}
+	return deal_data(run, err);
+}
