@@ -168,7 +168,7 @@ static void cifar(void **state)
 	sprintf((char *)tar + 148, "%06o", sum);
 	for (int i = 0; i < BYTES + RECORDS; i++)
 		tar[512 + i] = i % 3074 < 2 ? (unsigned char)(i % 7) : (unsigned char)mw_rng_next(&rng);
-	for (int i = 0; i < ROUNDS / 4; i++) {
+	for (int i = 0; i < ROUNDS / 8; i++) {
 		size_t m = TAR;
 		memcpy(bad, tar, m);
 		if (i % 3)

@@ -20,7 +20,7 @@
 #define SIDE        32
 #define PIXELS      (3 * SIDE * SIDE)
 #define BATCHES_MAX 5
-#define GROW_BYTES  ((size_t)1 << 22)
+#define GROW_BYTES  ((size_t)1 << 16)
 #define TAR_BLOCK   512
 
 static const struct variant {
