@@ -51,6 +51,8 @@ static const char *const problems[] = {
 	"data=synth:sparse,rows=600,features=80,nnz=10 rate=0.3",
 	"data=synth:quadratic,dim=48,rows=400 rate=0.05 optimizer=amsgrad",
 	"data=synth:dense,rows=300,features=20,classes=3 batch=4 rate=0.05 shards=label clip=0.5",
+	"data=synth:images,rows=60,size=9,channels=1,classes=3 model=mlp:8 batch=4 rate=0.05 "
+	"augment=crop-flip",
 };
 
 static void replay_gives_the_same_bits(void **state)
@@ -170,6 +172,7 @@ static const char *const resumable[] = {
 	"protocol=sync-ps workers=3",
 	"protocol=sync-ring workers=3 optimizer=sgd momentum=0.9 mix-every=5",
 	"protocol=sync-ring workers=3 shards=dirichlet:0.5 clip=0.1 optimizer=amsgrad weight-decay=0.1",
+	"protocol=sync-ps workers=3 data=synth:images,rows=90,size=8,classes=3 model=mlp:8 augment=crop-flip",
 	"protocol=local-sgd workers=2 period=7 mix-precision=kahan slack=0.1",
 	"protocol=sync-gossip graph=complete workers=3 mix-precision=double slack=0.3",
 };

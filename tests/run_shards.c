@@ -1,6 +1,6 @@
 /*
  * run_shards.c: rows that belong to one worker for good: who gets which labels, equal parts, both engines; and the options
- * that act on a gradient before the optimizer.
+ * that act on pictures before the gradient and on the gradient before the optimizer.
  */
 #include "run_util.h"
 
@@ -299,6 +299,41 @@ static void clipped_steps(void **state)
 		}
 }
 
+static float *average_of(const char *options, const char *engine, size_t *dim)
+{
+	struct test_run t;
+	run_open(&t,
+		"data=synth:images,rows=120,size=10,channels=2,classes=3 model=mlp:12 batch=5 rate=0.05 "
+		"epochs=2 workers=2 "
+		"protocol=sync-ps %s %s",
+		options, engine);
+	run_whole(&t);
+	run_loss(&t);
+	*dim = t.run->model->dim;
+	float *x = malloc(*dim * sizeof(float));
+	memcpy(x, t.run->average, *dim * sizeof(float));
+	run_close(&t);
+	return x;
+}
+
+/* The pictures of a step are a function of seed, worker and own step: both engines and any number of threads see the same. */
+static void augmentation_is_reproducible(void **state)
+{
+	static const char *const engines[] = { "engine=sim", "engine=sim threads=2", "oversubscribe=yes" };
+	size_t dim;
+	(void)state;
+	float *want = average_of("augment=crop-flip", engines[0], &dim), *other;
+	for (int i = 1; i < 3; i++) {
+		other = average_of("augment=crop-flip", engines[i], &dim);
+		assert_memory_equal(want, other, dim * sizeof(float));
+		free(other);
+	}
+	other = average_of("augment=none", engines[0], &dim);
+	assert_memory_not_equal(want, other, dim * sizeof(float));
+	free(other);
+	free(want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +345,7 @@ int main(void)
 		cmocka_unit_test(workers_draw_their_shards),
 		cmocka_unit_test(shard_errors_say_what_to_do),
 		cmocka_unit_test(clipped_steps),
+		cmocka_unit_test(augmentation_is_reproducible),
 	};
 	return cmocka_run_group_tests_name("shards", tests, NULL, NULL);
 }
