@@ -25,19 +25,20 @@ int mw_conv_resolve(enum mw_conv_kind want, enum mw_conv_kind *kind, struct mw_e
 		MW_TRY(need(mw_onednn_usable(&why), "onednn", why, err));
 	if (want == MW_CONV_BLAS)
 		MW_TRY(need(mw_gemm_blas(&why), "blas", why, err));
-	if (want == MW_CONV_AUTO) {
-		*kind = MW_CONV_PORTABLE;
-		if (!portable)
-			*kind = MW_CONV_DEFAULT == MW_CONV_ONEDNN && mw_onednn_usable(&why) ? MW_CONV_ONEDNN
-				: mw_gemm_blas(&why)                                        ? MW_CONV_BLAS
-						     : MW_CONV_PORTABLE;
-	}
+	if (want == MW_CONV_AUTO) /* own kernels are faster than products on columns: see HACKING.md */
+		*kind = !portable && MW_CONV_DEFAULT == MW_CONV_ONEDNN && mw_onednn_usable(&why)
+				? MW_CONV_ONEDNN
+			: !portable && MW_CONV_DEFAULT == MW_CONV_BLAS && mw_gemm_blas(&why)
+				? MW_CONV_BLAS
+				: MW_CONV_PORTABLE;
 	return 0;
 }
 
 const struct mw_conv_ops *mw_conv_for(enum mw_conv_kind kind, const struct mw_conv_shape *s)
 {
-	return kind == MW_CONV_ONEDNN && mw_onednn_suits(s) ? &mw_conv_onednn : &mw_conv_gemm;
+	if (kind == MW_CONV_BLAS)
+		return &mw_conv_columns;
+	return kind == MW_CONV_ONEDNN && mw_onednn_suits(s) ? &mw_conv_onednn : &mw_conv_own;
 }
 
 const struct mw_gemm *mw_conv_product(enum mw_conv_kind kind)

@@ -3,10 +3,10 @@
  *
  *   onednn    oneDNN (C API, version 2), loaded when it is first wanted. One thread: each worker has primitives and a
  *             stream of its own, and the OpenMP runtime underneath is told so by every thread that calls it.
- *   blas      im2col and one product an image, by OpenBLAS.
- *   portable  the same, by the kernels of net_kernel.h; with --isa portable the same bits on every machine.
+ *   portable  own kernels (net_kernel.h) on an image at a time; with --isa portable the same bits on every machine.
+ *   blas      columns (im2col) and one product an image, by OpenBLAS.
  *
- * A layer that oneDNN has only its reference code for is given to blas or portable.
+ * A layer of few channels, which oneDNN is slow on, is given to the own kernels.
  */
 #ifndef MW_MODEL_CONV_H
 #define MW_MODEL_CONV_H
@@ -58,7 +58,7 @@ struct mw_conv_plan {
 #define MW_CONV_DEFAULT MW_CONV_ONEDNN
 #endif
 
-extern const struct mw_conv_ops mw_conv_onednn, mw_conv_gemm;
+extern const struct mw_conv_ops mw_conv_onednn, mw_conv_columns, mw_conv_own;
 
 /* The engine asked for, made definite; USAGE or RESOURCE if it can't be had here. */
 int mw_conv_resolve(enum mw_conv_kind want, enum mw_conv_kind *kind, struct mw_err *err);

@@ -10,7 +10,7 @@ static void *max_work_new(const struct mw_net *net, struct mw_net_work *w, const
 	uint32_t batch, struct mw_err *err)
 {
 	(void)w;
-	return mw_alloc_array(net->value[l->out].size, batch, "a pooling layer", err);
+	return mw_alloc(net->value[l->out].size * batch + MW_NET_SLACK, "a pooling layer", err);
 }
 
 static void max_work_free(const struct mw_layer *l, void *work)

@@ -13,6 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What kernels may touch behind an array, in elements; and the widest panel. */
+#define MW_NET_SLACK 64
+#define MW_NET_PANEL 32
+
+struct mw_conv_shape;
+
 struct mw_net_kernels {
 	const char *name;
 
@@ -20,9 +26,9 @@ struct mw_net_kernels {
 	void (*gemm)(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, size_t lda,
 		const float *b, size_t ldb, bool accumulate, float *c, size_t ldc);
 
-	/* x += bias (NULL: none), then ReLU if asked, in place */
+	/* x += bias, then ReLU if asked, in place */
 	void (*bias_act)(float *x, const float *bias, size_t rows, size_t c, bool relu);
-	/* dy := dy where y > 0 (relu), in place; db[j] = sum over rows (NULL: not wanted) */
+	/* dy := dy where y > 0 (relu), in place; db[j] = sum over rows */
 	void (*bias_act_back)(const float *y, float *dy, size_t rows, size_t c, bool relu, float *db);
 
 	/* sum[j] += x - shift[j], square[j] += (x - shift[j])^2; float sums of at most 1,024 rows, then double */
@@ -41,11 +47,27 @@ struct mw_net_kernels {
 	void (*norm_back_apply)(const float *x, const float *dz, const float *mean, const float *a,
 		const float *b, const float *d, size_t rows, size_t c, float *dx);
 
+	/* An image to columns, out_rows * out_cols rows of kernel^2 * in floats; and back: dx += what each came from. */
+	void (*to_columns)(const struct mw_conv_shape *s, const float *x, float *col);
+	void (*from_columns)(const struct mw_conv_shape *s, const float *col, float *dx);
+
+	/*
+	 * Convolution of one image with its border of `pad` zeros around it (pad_image; padded: room for them and
+	 * MW_NET_SLACK floats). panel: weights (depth x out, depth = kernel^2 in, in the order of columns) by
+	 * pack_panels, out rounded up to MW_NET_PANEL. dweight (depth x out) += its gradient; reads MW_NET_SLACK floats
+	 * past dy.
+	 */
+	void (*pad_image)(const struct mw_conv_shape *s, const float *x, float *padded);
+	void (*pack_panels)(const float *weight, size_t depth, size_t out, float *panel);
+	void (*convolve)(const struct mw_conv_shape *s, const float *padded, const float *panel, float *y);
+	void (*convolve_weights)(
+		const struct mw_conv_shape *s, const float *padded, const float *dy, float *dweight);
+
 	/* y += x */
 	void (*add)(const float *x, float *y, size_t n);
 	/*
 	 * The largest of each k x k window (no padding, stride s) of one image, and its place in the window: 0..k*k-1,
-	 * the first of equals.
+	 * the first of equals. Reads and writes up to MW_NET_SLACK elements past the arrays.
 	 */
 	void (*max_pool)(const float *x, size_t cols, size_t c, size_t out_rows, size_t out_cols, size_t k,
 		size_t s, float *y, uint8_t *place);

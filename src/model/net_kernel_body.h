@@ -7,6 +7,7 @@
  * hold them, and no loop is shorter than a vector. Other widths take the plain loops.
  */
 #include "base/kernel_inline.h"
+#include "model/conv.h"
 #include "model/net_kernel.h"
 
 #include "model/net_gemm_body.h"
@@ -69,40 +70,82 @@ MWK_INLINE mwk_v where_positive(mwk_v y, mwk_v v)
 
 /* ---- bias and ReLU ---- */
 
-static void bias_act(float *x, const float *bias, size_t rows, size_t c, bool relu)
+/*
+ * Rows of c floats as one run whose pattern repeats after c vectors: for widths that no vector divides, the bias (and
+ * its gradient) is laid out over a whole period.
+ */
+#define PERIOD_MAX 64 /* channels */
+
+static void bias_act_rows(float *x, const float *bias, size_t rows, size_t c, bool relu)
 {
 	for (size_t r = 0; r < rows; r++, x += c) {
 		size_t j = 0;
 		for (; j + MWK_LANES <= c; j += MWK_LANES) {
-			mwk_v v = mwk_load(x + j) + (bias ? mwk_load(bias + j) : mwk_set1(0));
+			mwk_v v = mwk_load(x + j) + mwk_load(bias + j);
 			mwk_store(x + j, relu ? relu_v(v) : v);
 		}
 		for (; j < c; j++) {
-			float v = x[j] + (bias ? bias[j] : 0);
+			float v = x[j] + bias[j];
 			x[j] = relu && v < 0 ? 0 : v;
 		}
 	}
 }
 
-static void bias_act_back(const float *y, float *dy, size_t rows, size_t c, bool relu, float *db)
+static void bias_act(float *x, const float *bias, size_t rows, size_t c, bool relu)
 {
-	if (db)
-		memset(db, 0, c * sizeof(*db));
+	float period[PERIOD_MAX * MWK_LANES];
+	size_t periods = rows / MWK_LANES;
+	if (c % MWK_LANES == 0 || c > PERIOD_MAX || !periods) {
+		bias_act_rows(x, bias, rows, c, relu);
+		return;
+	}
+	for (size_t j = 0; j < c * MWK_LANES; j++)
+		period[j] = bias[j % c];
+	for (size_t i = 0; i < periods; i++)
+		for (size_t j = 0; j < c * MWK_LANES; j += MWK_LANES, x += MWK_LANES) {
+			mwk_v v = mwk_load(x) + mwk_load(period + j);
+			mwk_store(x, relu ? relu_v(v) : v);
+		}
+	bias_act_rows(x, bias, rows % MWK_LANES, c, relu);
+}
+
+static void bias_act_back_rows(const float *y, float *dy, size_t rows, size_t c, bool relu, float *db)
+{
 	for (size_t r = 0; r < rows; r++, y += c, dy += c) {
 		size_t j = 0;
 		for (; j + MWK_LANES <= c; j += MWK_LANES) {
 			mwk_v v = mwk_load(dy + j);
 			if (relu)
 				mwk_store(dy + j, v = where_positive(mwk_load(y + j), v));
-			if (db)
-				mwk_store(db + j, mwk_load(db + j) + v);
+			mwk_store(db + j, mwk_load(db + j) + v);
 		}
 		for (; j < c; j++) {
 			dy[j] = !relu || y[j] > 0 ? dy[j] : 0;
-			if (db)
-				db[j] += dy[j];
+			db[j] += dy[j];
 		}
 	}
+}
+
+static void bias_act_back(const float *y, float *dy, size_t rows, size_t c, bool relu, float *db)
+{
+	float period[PERIOD_MAX * MWK_LANES];
+	size_t periods = rows / MWK_LANES;
+	memset(db, 0, c * sizeof(*db));
+	if (c % MWK_LANES == 0 || c > PERIOD_MAX || !periods) {
+		bias_act_back_rows(y, dy, rows, c, relu, db);
+		return;
+	}
+	memset(period, 0, c * MWK_LANES * sizeof(*period));
+	for (size_t i = 0; i < periods; i++)
+		for (size_t j = 0; j < c * MWK_LANES; j += MWK_LANES, y += MWK_LANES, dy += MWK_LANES) {
+			mwk_v v = mwk_load(dy);
+			if (relu)
+				mwk_store(dy, v = where_positive(mwk_load(y), v));
+			mwk_store(period + j, mwk_load(period + j) + v);
+		}
+	for (size_t j = 0; j < c * MWK_LANES; j++)
+		db[j % c] += period[j];
+	bias_act_back_rows(y, dy, rows % MWK_LANES, c, relu, db);
 }
 
 /* ---- batch norm ---- */
@@ -265,23 +308,33 @@ static void add(const float *x, float *y, size_t n)
 		y[i] += x[i];
 }
 
+#include "model/net_columns_body.h"
+#include "model/net_conv_body.h"
+
+typedef int32_t place_v __attribute__((vector_size(4 * MWK_LANES)));
+typedef uint8_t place_bytes __attribute__((vector_size(MWK_LANES), aligned(1), may_alias));
+
+/* Whole vectors of channels: what is written beyond the last channel belongs to the next pixel and is written again. */
 static void max_pool(const float *x, size_t cols, size_t c, size_t out_rows, size_t out_cols, size_t k,
-	size_t s, float *restrict y, uint8_t *restrict place)
+	size_t s, float *y, uint8_t *place)
 {
 	for (size_t r = 0; r < out_rows; r++)
-		for (size_t q = 0; q < out_cols; q++, y += c, place += c) {
-			const float *window = x + (r * s * cols + q * s) * c;
-			memcpy(y, window, c * sizeof(*y));
-			memset(place, 0, c);
-			for (size_t t = 1; t < k * k; t++) {
-				const float *from = window + (t / k * cols + t % k) * c;
-				for (size_t j = 0; j < c; j++) {
-					bool more = from[j] > y[j];
-					y[j] = more ? from[j] : y[j];
-					place[j] = more ? (uint8_t)t : place[j];
-				}
+		for (size_t q = 0; q < out_cols; q++, y += c, place += c)
+			for (size_t j = 0; j < c; j += MWK_LANES) {
+				const float *window = x + (r * s * cols + q * s) * c + j;
+				mwk_v most = mwk_load(window);
+				place_v at = { 0 };
+				int32_t t = 0;
+				for (size_t a = 0; a < k; a++)
+					for (size_t b = 0; b < k; b++, t++) {
+						mwk_v v = mwk_load(window + (a * cols + b) * c);
+						place_v more = (place_v)(v > most);
+						most = (mwk_v)(((place_v)v & more) | ((place_v)most & ~more));
+						at = (at & ~more) | (more & t);
+					}
+				mwk_store(y + j, most);
+				*(place_bytes *)(place + j) = __builtin_convertvector(at, place_bytes);
 			}
-		}
 }
 
 const struct mw_net_kernels MW_NET_KERNEL_TABLE = {
@@ -294,5 +347,11 @@ const struct mw_net_kernels MW_NET_KERNEL_TABLE = {
 	.norm_back_sums = norm_back_sums,
 	.norm_back_apply = norm_back_apply,
 	.add = add,
+	.to_columns = to_columns,
+	.from_columns = from_columns,
+	.pad_image = pad_image,
+	.pack_panels = pack_panels,
+	.convolve = convolve,
+	.convolve_weights = convolve_weights,
 	.max_pool = max_pool,
 };

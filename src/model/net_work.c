@@ -83,7 +83,7 @@ static int alloc_gradients(struct mw_net_work *w, struct mw_err *err)
 		make_plan(&p, net);
 		for (uint32_t i = 0; i < p.n; i++)
 			total += aligned(p.block[i].size * w->batch);
-		w->gradients = mw_alloc_array(total, sizeof(float), "a net's gradients", err);
+		w->gradients = mw_alloc_array(total + MW_NET_SLACK, sizeof(float), "a net's gradients", err);
 	}
 	for (uint32_t v = 0; w->gradients && v < net->n_values; v++)
 		for (int k = 0; k < 2; k++) {
@@ -104,7 +104,7 @@ static int alloc_values(struct mw_net_work *w, struct mw_err *err)
 	for (uint32_t v = 0; v < net->n_values; v++)
 		total += aligned(net->value[v].size * w->batch);
 	w->act = mw_alloc_array(net->n_values, sizeof(*w->act), "a net's values", err);
-	w->values = mw_alloc_array(total, sizeof(float), "a net's values", err);
+	w->values = mw_alloc_array(total + MW_NET_SLACK, sizeof(float), "a net's values", err);
 	w->moments = mw_alloc_array(net->n_stats + 1, sizeof(float), "a net's values", err);
 	w->plane = mw_alloc_array(net->value[0].size, sizeof(float), "a net's values", err);
 	if (!w->act || !w->values || !w->moments || !w->plane)
