@@ -43,7 +43,9 @@ const struct mw_conv_ops *mw_conv_for(enum mw_conv_kind kind, const struct mw_co
 
 const struct mw_gemm *mw_conv_product(enum mw_conv_kind kind)
 {
-	return kind == MW_CONV_PORTABLE ? mw_gemm_own() : mw_gemm_auto();
+	const char *why;
+	const struct mw_gemm *blas = kind == MW_CONV_BLAS ? mw_gemm_blas(&why) : NULL;
+	return blas ? blas : mw_gemm_own();
 }
 
 void mw_conv_enter(void)

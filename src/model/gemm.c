@@ -31,8 +31,8 @@ static struct mw_gemm blas = { blas_name, blas_multiply, 0 };
 static void look_at_openblas(void)
 {
 	const char *config = openblas_get_config(), *max = strstr(config, "MAX_THREADS=");
-	snprintf(blas_name, sizeof(blas_name), "%.*s",
-		(int)(strcspn(config, " ") + 1 + strcspn(strchr(config, ' ') + 1, " ")), config);
+	size_t word = strcspn(config, " "), more = config[word] ? 1 + strcspn(config + word + 1, " ") : 0;
+	snprintf(blas_name, sizeof(blas_name), "%.*s", (int)(word + more), config); /* "OpenBLAS 0.3.21" */
 	openblas_set_num_threads(1);
 	if (strstr(config, "SINGLE_THREADED"))
 		why_not = "this OpenBLAS is built without threads, and gives wrong numbers when several "
@@ -78,9 +78,20 @@ const struct mw_gemm *mw_gemm_own(void)
 	return &own;
 }
 
-const struct mw_gemm *mw_gemm_auto(void)
+int mw_gemm_resolve(enum mw_gemm_kind kind, const struct mw_gemm **out, struct mw_err *err)
 {
-	const char *why;
-	const struct mw_gemm *g = mw_kernels()->isa == MW_ISA_PORTABLE ? NULL : mw_gemm_blas(&why);
-	return g ? g : mw_gemm_own();
+	const char *why = "";
+	enum mw_isa isa = mw_kernels()->isa;
+	const struct mw_gemm *blas = NULL;
+	if (kind == MW_GEMM_BLAS || (kind == MW_GEMM_AUTO && isa == MW_ISA_AVX2))
+		blas = mw_gemm_blas(&why);
+	*out = blas ? blas : mw_gemm_own();
+	if (kind == MW_GEMM_BLAS && isa == MW_ISA_PORTABLE)
+		MW_FAIL(err, USAGE,
+			"--dense blas: with the portable kernels nothing may depend on the machine; leave "
+			"out --dense or --isa "
+			"portable");
+	if (kind == MW_GEMM_BLAS && !blas)
+		MW_FAIL(err, RESOURCE, "--dense blas: %s; --dense auto does without", why);
+	return 0;
 }

@@ -27,7 +27,10 @@ struct mw_gemm {
 const struct mw_gemm *mw_gemm_blas(const char **why);
 /* The kernels of the selected instruction set. */
 const struct mw_gemm *mw_gemm_own(void);
-/* OpenBLAS unless the portable kernels are selected or it can't be used. */
-const struct mw_gemm *mw_gemm_auto(void);
+
+enum mw_gemm_kind { MW_GEMM_AUTO, MW_GEMM_BLAS, MW_GEMM_OWN };
+#define MW_GEMM_CHOICES "auto|blas|own"
+/* The product asked for (--dense); auto: own kernels, but OpenBLAS on AVX2 (see HACKING.md). USAGE or RESOURCE if it can't be had here. */
+int mw_gemm_resolve(enum mw_gemm_kind kind, const struct mw_gemm **out, struct mw_err *err);
 
 #endif

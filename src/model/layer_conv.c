@@ -9,8 +9,7 @@ static size_t pixels(const struct mw_layer *l)
 static void *work_new(const struct mw_net *net, struct mw_net_work *w, const struct mw_layer *l,
 	uint32_t batch, struct mw_err *err)
 {
-	(void)net;
-	return l->conv.ops->work_new(&l->conv.shape, batch, w->gemm, &w->space, err);
+	return l->conv.ops->work_new(&l->conv.shape, batch, net->conv_gemm, &w->space, err);
 }
 
 static void work_free(const struct mw_layer *l, void *work)

@@ -6,7 +6,7 @@
 
 static const struct mw_option options[] = {
 	MW_NET_OPTION_CONV,
-	MW_NET_OPTION_DECAY,
+	MW_NET_OPTIONS,
 	{ 0 },
 };
 

@@ -13,7 +13,7 @@
 #define HIDDEN_TEXT "256,128"
 
 static const struct mw_option options[] = {
-	MW_NET_OPTION_DECAY,
+	MW_NET_OPTIONS,
 	{ 0 },
 };
 

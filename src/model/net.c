@@ -70,7 +70,8 @@ int mw_net_begin(struct mw_model *m, const struct mw_net_options *o, const struc
 	net->exchange = o->norm_stats == MW_NORM_EXCHANGE;
 	m->stat_batches = (uint32_t)o->norm_batches;
 	MW_TRY(mw_conv_resolve((enum mw_conv_kind)o->conv, &net->conv, err));
-	net->gemm = mw_conv_product(net->conv);
+	MW_TRY(mw_gemm_resolve((enum mw_gemm_kind)o->dense, &net->gemm, err));
+	net->conv_gemm = mw_conv_product(net->conv);
 	MW_TRY(room(net, layers, err));
 	input(net, train, images);
 	return 0;
@@ -165,19 +166,26 @@ static int place_statistics(struct mw_net *net, struct mw_err *err)
 	return 0;
 }
 
+/* The libraries that have a part in it. */
 static void name_math(struct mw_net *net)
 {
-	bool product = false, onednn = false;
+	const struct mw_gemm *own = mw_gemm_own(), *blas = NULL;
+	bool onednn = false, kernels = false;
 	for (uint32_t i = 0; i < net->n_layers; i++) {
 		const struct mw_layer *l = &net->layer[i];
-		onednn |= l->ops == &mw_layer_conv && l->conv.ops == &mw_conv_onednn;
-		product |= l->ops == &mw_layer_dense ||
-			   (l->ops == &mw_layer_conv && l->conv.ops != &mw_conv_onednn);
+		const struct mw_gemm *g = l->ops == &mw_layer_conv ? net->conv_gemm : net->gemm;
+		bool product = l->ops == &mw_layer_conv || l->ops == &mw_layer_dense;
+		bool by_onednn = l->ops == &mw_layer_conv && l->conv.ops == &mw_conv_onednn;
+		onednn |= by_onednn;
+		kernels |= product && !by_onednn && g == own;
+		if (product && !by_onednn && g != own)
+			blas = g;
 	}
-	snprintf(net->math, sizeof(net->math), "%s%s%s", onednn ? mw_onednn_name() : "",
-		onednn && product ? ", " : "", product ? net->gemm->name : "");
+	snprintf(net->math, sizeof(net->math), "%s%s%s%s%s", onednn ? mw_onednn_name() : "",
+		onednn && blas ? ", " : "", blas ? blas->name : "", (onednn || blas) && kernels ? ", " : "",
+		kernels ? own->name : "");
 	net->model->math = net->math;
-	net->model->callers_max = product ? net->gemm->callers_max : 0;
+	net->model->callers_max = blas ? blas->callers_max : 0;
 }
 
 int mw_net_end(struct mw_net *net)

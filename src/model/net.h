@@ -65,25 +65,30 @@ enum { MW_NORM_BATCHES, MW_NORM_EXCHANGE };
 
 /* Options of nets; a model's table names those that it has. */
 struct mw_net_options {
-	int conv; /* enum mw_conv_kind */
+	int conv;  /* enum mw_conv_kind */
+	int dense; /* enum mw_gemm_kind */
 	bool decay_all;
 	int norm_stats; /* MW_NORM_* */
 	int64_t norm_batches;
 	double norm_momentum;
 };
-/* --conv and --decay-all, for any net with these options as its first member; and those of nets with batch norms. */
-#define MW_NET_OPTION_DECAY                                                                              \
+/* --decay-all and --dense of any net, --conv, and what batch norms add. */
+#define MW_NET_OPTIONS                                                                                   \
+	{ "decay-all", MW_OPT_BOOL, offsetof(struct mw_net_options, decay_all), "yes", 0, 0, NULL, NULL, \
+		"Weight decay on biases and batch norms too, not on weights alone." },                   \
 	{                                                                                                \
-		"decay-all", MW_OPT_BOOL, offsetof(struct mw_net_options, decay_all), "yes", 0, 0, NULL, \
-			NULL, "Weight decay on biases and batch norms too, not on weights alone."        \
+		"dense", MW_OPT_CHOICE, offsetof(struct mw_net_options, dense), "auto", 0, 0,            \
+			MW_GEMM_CHOICES, NULL,                                                           \
+			"Who computes dense layers: own kernels or OpenBLAS; auto: the faster, by the "  \
+			"instruction set."                                                               \
 	}
 #define MW_NET_OPTION_CONV                                                                                   \
 	{                                                                                                    \
 		"conv", MW_OPT_CHOICE, offsetof(struct mw_net_options, conv), "auto", 0, 0, MW_CONV_CHOICES, \
 			NULL,                                                                                \
-			"Who computes convolutions: oneDNN, OpenBLAS on columns (im2col), or the same by "   \
-			"own "                                                                               \
-			"kernels; auto: the first of them that is there, and portable with --isa portable."  \
+			"Who computes convolutions: oneDNN, OpenBLAS on columns (im2col), or own kernels; "  \
+			"auto: "                                                                             \
+			"oneDNN where it is there, else own kernels, always so with --isa portable."         \
 	}
 #define MW_NET_OPTIONS_NORM                                                                                  \
 	{ "bn-stats", MW_OPT_CHOICE, offsetof(struct mw_net_options, norm_stats), "batches", 0, 0,           \
@@ -108,7 +113,7 @@ struct mw_net {
 	uint32_t classes;
 	enum mw_image_layout layout; /* of value 0 */
 	enum mw_conv_kind conv;
-	const struct mw_gemm *gemm;
+	const struct mw_gemm *gemm, *conv_gemm; /* of dense layers, and of convolutions that take one */
 	float norm_eps, norm_momentum;
 	bool exchange; /* running averages are coordinates behind the trained ones */
 	bool decay_all;

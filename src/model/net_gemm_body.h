@@ -19,20 +19,37 @@ struct gemm_a {
 	size_t row, col;
 };
 
-/* Columns j..j+n of rows p..p+kc of op(B), zero beyond n; width floats a row. */
+/* Four columns of four floats each, ld apart, to four rows, width apart. */
+MWK_INLINE void transpose_4(const float *from, size_t ld, float *to, size_t width)
+{
+	mwk_q a = *(const mwk_q_mem *)from, b = *(const mwk_q_mem *)(from + ld),
+	      c = *(const mwk_q_mem *)(from + 2 * ld), d = *(const mwk_q_mem *)(from + 3 * ld);
+	mwk_q ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+	mwk_q cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+	*(mwk_q_mem *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+	*(mwk_q_mem *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+	*(mwk_q_mem *)(to + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+	*(mwk_q_mem *)(to + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+/* n columns of op(B) from kc rows, zero beyond n; width floats a row. */
 MWK_INLINE void gemm_pack(
 	const float *b, size_t row, size_t col, size_t kc, size_t n, size_t width, float *panel)
 {
-	for (size_t k = 0; k < kc; k++, panel += width)
-		if (col == 1 && n == width) {
-			for (size_t j = 0; j < width; j += MWK_LANES)
-				mwk_store(panel + j, mwk_load(b + k * row + j));
-		} else {
-			for (size_t j = 0; j < n; j++)
-				panel[j] = b[k * row + j * col];
-			for (size_t j = n; j < width; j++)
-				panel[j] = 0;
-		}
+	size_t fours = row == 1 ? n / 4 * 4 : 0, k = 0;
+	for (; fours && k + 4 <= kc; k += 4)
+		for (size_t j = 0; j < fours; j += 4)
+			transpose_4(b + k + j * col, col, panel + k * width + j, width);
+	for (k = 0; k < kc; k++) {
+		float *to = panel + k * width;
+		size_t j = k < kc / 4 * 4 ? fours : 0;
+		for (; col == 1 && j + MWK_LANES <= n; j += MWK_LANES)
+			mwk_store(to + j, mwk_load(b + k * row + j));
+		for (; j < n; j++)
+			to[j] = b[k * row + j * col];
+		for (; j < width; j++)
+			to[j] = 0;
+	}
 }
 
 /* The first n <= MWK_LANES floats of v. */

@@ -446,9 +446,10 @@ static int make_tables(struct mw_run *run, struct mw_err *err)
 	if (run->model->callers_max && run->n_benches > run->model->callers_max)
 		MW_FAIL(err, RESOURCE,
 			"%u threads would multiply matrices at the same time, and this OpenBLAS serves %u: "
-			"take fewer workers "
-			"or --threads, --engine sim, or an OpenBLAS built with a larger NUM_THREADS "
-			"(--with-openblas)",
+			"take fewer "
+			"workers or --threads, --dense own and no --conv blas, or an OpenBLAS built with a "
+			"larger "
+			"NUM_THREADS (--with-openblas)",
 			run->n_benches, run->model->callers_max);
 	run->counters = mw_alloc_array(run->n_workers, sizeof(*run->counters), "the counters", err);
 	run->worker = mw_alloc_array(run->n_workers, sizeof(*run->worker), "the worker table", err);
