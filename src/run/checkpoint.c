@@ -93,10 +93,11 @@ static json_t *about(const struct mw_run *run)
 	for (uint32_t w = 0; w < run->n_workers; w++) {
 		const struct mw_worker *x = run->worker[w];
 		json_array_append_new(
-			list, json_pack("{sI sI sI sI sI sI}", "step", (json_int_t)x->step, "mixes",
+			list, json_pack("{sI sI sI sI sI sI sI sf}", "step", (json_int_t)x->step, "mixes",
 				      (json_int_t)x->mixes, "mix_step", (json_int_t)x->mix_step, "ssp_clock",
 				      (json_int_t)x->ssp_clock, "pushes", (json_int_t)x->counters->pushes,
-				      "examples", (json_int_t)x->counters->examples));
+				      "examples", (json_int_t)x->counters->examples, "dropped",
+				      (json_int_t)x->dropped, "factor_sum", x->factor_sum));
 	}
 	return json_pack("{ss ss ss ss ss sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
 		run->protocol->ops->name, "model", run->model->spec, "optimizer", run->optim->ops->name,
@@ -160,6 +161,8 @@ static void restore_worker(struct mw_worker *w, const json_t *j)
 	w->counters->steps = w->step;
 	w->counters->pushes = member(j, "pushes");
 	w->counters->examples = member(j, "examples");
+	w->dropped = member(j, "dropped");
+	w->factor_sum = json_number_value(json_object_get(j, "factor_sum"));
 	w->rate_step = 0;
 	mw_order_skip(&w->order, w->step * w->run->batch);
 	if (w->run->exclusive)

@@ -44,15 +44,16 @@ static void print_data(struct mw_run *run)
 		mw_say(run, "%s\n", d->classes > 12 ? " ..." : "");
 	}
 	if (d->kind == MW_X_IMAGE)
-		say(run, "images    %u x %u, %u channel%s, as bytes%s\n", d->image_rows, d->image_cols,
+		mw_say(run, "images    %u x %u, %u channel%s, as bytes%s\n", d->image_rows, d->image_cols,
 			d->channels, d->channels == 1 ? "" : "s",
 			run->opt->augment == MW_AUGMENT_CROP_FLIP ? ", shifted and mirrored at random" : "");
 	if (run->shards.row) {
 		double distance = mw_shards_distance(&run->shards, d);
-		say(run, "shards    %s", run->opt->shards);
+		mw_say(run, "shards    %s", run->opt->shards);
 		if (isfinite(distance))
-			say(run, ", labels of a worker %.3f from those of all (total variation)", distance);
-		say(run, "\n");
+			mw_say(run, ", labels of a worker %.3f from those of all (total variation)",
+				distance);
+		mw_say(run, "\n");
 	}
 	if (run->val.n)
 		mw_say(run, "split     %llu training rows, %llu validation rows\n",
@@ -299,6 +300,19 @@ static void print_result(struct mw_run *run)
 		(unsigned long long)e->examples, time, speed, e->epoch, run->stopped_by);
 }
 
+static void print_stale(struct mw_run *run)
+{
+	json_t *j = mw_stale_json(run);
+	if (run->stale.kind == MW_STALE_DROP)
+		mw_say(run, "policy    %lld updates dropped, %.4g%% of all\n",
+			(long long)json_integer_value(json_object_get(j, "dropped")),
+			100 * json_number_value(json_object_get(j, "dropped_share")));
+	if (run->stale.kind == MW_STALE_SCALE)
+		mw_say(run, "policy    step sizes were scaled by %.4g on average\n",
+			json_number_value(json_object_get(j, "mean_factor")));
+	json_decref(j);
+}
+
 static int report(struct mw_run *run, struct mw_err *err)
 {
 	struct mw_hist *h = mw_record_staleness(run, err);
@@ -320,6 +334,7 @@ static int report(struct mw_run *run, struct mw_err *err)
 		if (flushed)
 			mw_say(run, "flushed   %llu delayed updates were pushed early at the end\n",
 				(unsigned long long)flushed);
+		print_stale(run);
 		if (isfinite(mw_lost_share(run)))
 			mw_say(run,
 				"lost      %.4g%% of the updates on a coordinate that every push touches\n",

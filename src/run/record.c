@@ -147,9 +147,9 @@ static json_t *workers_json(const struct mw_run *run)
 	double ticks = mw_ticks_per_s();
 	for (uint32_t w = 0; w < run->n_workers; w++) {
 		const struct mw_worker *x = run->worker[w];
-		json_t *j = json_pack("{sI sI sI sI sf}", "worker", (json_int_t)w, "steps",
+		json_t *j = json_pack("{sI sI sI sI sI sf}", "worker", (json_int_t)w, "steps",
 			(json_int_t)x->counters->steps, "pushes", (json_int_t)x->counters->pushes, "flushed",
-			(json_int_t)x->flushed, "wait_s", x->wait_s);
+			(json_int_t)x->flushed, "dropped", (json_int_t)x->dropped, "wait_s", x->wait_s);
 		json_object_set_new(j, "mean_skew",
 			run->exclusive || !x->latency_n
 				? json_null()
@@ -199,6 +199,7 @@ json_t *mw_record_summary(struct mw_run *run)
 	json_object_set_new(j, "staleness", h ? mw_hist_json(h, 1) : json_null());
 	json_object_set_new(j, "t_mix", run->t_mix ? json_incref(run->t_mix) : json_null());
 	json_object_set_new(j, "lost_share", mw_json_number(mw_lost_share(run)));
+	json_object_set_new(j, "stale_policy", mw_stale_json(run));
 	json_object_set_new(j, "stopped_by", run->stopped_by ? json_string(run->stopped_by) : json_null());
 	mw_free(h);
 	return j;

@@ -23,6 +23,7 @@
 #include "run/replay.h"
 #include "run/shard.h"
 #include "run/steer.h"
+#include "run/stale.h"
 #include "run/timeline.h"
 #include "run/trace.h"
 #include "run/train_options.h"
@@ -114,6 +115,8 @@ struct mw_worker {
 	double wait_s;      /* at gates and barriers (threads engine) */
 	float *x;           /* sim with several threads: the view, until the gradient is computed */
 	bool strayed;       /* its mask was not its place any more after a segment */
+	uint64_t dropped;   /* --stale-policy drop: updates not applied */
+	double factor_sum;  /* --stale-policy: sum of the factors of those applied */
 } MW_LINE_ALIGNED;
 
 struct mw_evaluation {
@@ -166,6 +169,7 @@ struct mw_run {
 	uint64_t steps_per_epoch, total_steps; /* own steps of each worker */
 	bool bursts;                           /* the fused update path may be used */
 	bool seen_at_mix;                      /* a view is as old as the last mix, not as the read */
+	struct mw_stale stale;                 /* --stale-policy */
 	bool collect;     /* ROUND: deltas are handed to the executor at the barrier, not pushed one by one */
 	bool exclusive;   /* sim: one thread, no other touches replicas */
 	bool own_in_view; /* a worker's pushes go to the row it views */

@@ -379,7 +379,8 @@ static void resolve_bursts(struct mw_run *run)
 	const struct mw_protocol *p = run->protocol;
 	run->bursts = run->form == MW_FORM_ROW && run->batch == 1 && run->pool_n == 1 && !run->exclusive &&
 		      !straggles(run) && !mw_tracing(run) && run->activation == MW_ACT_FREE &&
-		      run->ssp_bound < 0 && !p->versioned && !p->push2_row;
+		      run->ssp_bound < 0 && !p->versioned && !p->push2_row &&
+		      run->stale.kind == MW_STALE_NONE;
 	for (uint32_t w = 0; w < run->n_workers; w++)
 		run->bursts = run->bursts && p->push_row[w] == p->view_row[w] &&
 			      (run->access <= MW_ACCESS_ATOMIC || p->row_owner[p->push_row[w]] == w);
@@ -478,9 +479,11 @@ int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 	MW_TRY(mw_isa_select(run->opt->isa, err));
 	/* What can be wrong is found before the data are loaded, as far as it can be. */
 	MW_TRY(make_schedules(run, err));
+	MW_TRY(mw_stale_parse(run->opt->stale_policy, &run->stale, err));
 	MW_TRY(make_layout(run, err));
 	MW_TRY(make_protocol(run, err));
 	MW_TRY(check_knobs(run, err));
+	MW_TRY(mw_stale_check(run, err));
 	MW_TRY(resolve_gate(run, err));
 	MW_TRY(mw_place_check(run, err));
 	MW_TRY(mw_setup_data(run, err));

@@ -42,6 +42,7 @@ static const struct {
 	{ "tmix_probe_error", "summary/t_mix/probe/error" },
 	{ "tmix_passive", "summary/t_mix/passive/value" },
 	{ "tmix_passive_error", "summary/t_mix/passive/error" },
+	{ "dropped", "summary/stale_policy/dropped" },
 	{ "lost_share", "summary/lost_share" },
 	{ "stopped_by", "summary/stopped_by" },
 };

@@ -108,6 +108,8 @@ static bool try_burst(struct mw_worker *w, uint64_t end)
 static bool sampled(const struct mw_worker *w)
 {
 	uint64_t every = (uint64_t)w->run->opt->sample_every;
+	if (w->run->stale.kind != MW_STALE_NONE) /* the policy wants to know every update's staleness */
+		return true;
 	return every && w->step % every == 0;
 }
 

@@ -105,6 +105,12 @@ const struct mw_option mw_train_option_table[] = {
 		"Push each delta this many own steps after it was computed; see mixwild list schedules." },
 	{ "straggler", MW_OPT_STRING, F(straggler), "0", 0, 0, NULL, "SCHEDULE",
 		"Seconds that a worker's step takes longer." },
+	{ "stale-policy", MW_OPT_STRING, F(stale_policy), "none", 0, 0, NULL, "none|scale|drop:T",
+		"Protocols without a barrier: what is done about stale updates: nothing; the step size of an "
+		"update "
+		"is divided by 1 + its staleness; or updates that miss more than T writes are not applied. "
+		"Costs two "
+		"looks at every worker's counters a step." },
 	{ "timeline", MW_OPT_STRING, F(timeline), NULL, 0, 0, NULL, "'at T UNIT: NAME=VALUE; ...'",
 		"Change staleness, straggler, mix-every, slack or rate during the run, at epochs, own steps "
 		"or seconds." },

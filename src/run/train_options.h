@@ -39,7 +39,7 @@ struct mw_train_options {
 	int64_t mix_every;
 	double slack, mix_fraction;
 	int mix_blocks, mix_order, mix_form, mix_precision;
-	char *staleness, *straggler, *timeline;
+	char *staleness, *straggler, *stale_policy, *timeline;
 	/* engine and placement */
 	int engine;
 	int64_t threads;

@@ -270,20 +270,23 @@ static void push_to(struct mw_worker *w, const struct mw_delta *d, uint32_t row)
 	}
 }
 
+uint64_t mw_staleness_of(const struct mw_worker *w, const struct mw_delta *d)
+{
+	const struct mw_run *run = w->run;
+	uint64_t own = w->counters->pushes;
+	if (run->protocol->clock == MW_CLOCK_ROUND)
+		return (w->step - d->seen_others) * (run->n_workers - 1) + (own - d->seen_own);
+	return (mw_total_pushes(run) - own - d->seen_others) + (own - d->seen_own);
+}
+
 static void observe(struct mw_worker *w, const struct mw_delta *d)
 {
 	const struct mw_run *run = w->run;
-	uint64_t tau;
 	if (!d->measured)
 		return;
-	uint64_t own = w->counters->pushes;
-	if (run->protocol->clock == MW_CLOCK_ROUND) {
-		tau = (w->step - d->seen_others) * (run->n_workers - 1) + (own - d->seen_own);
-	} else {
-		uint64_t all = mw_total_pushes(run);
-		tau = (all - own - d->seen_others) + (own - d->seen_own);
-		w->skew_sum += mw_total_pushes(run) - all;
-	}
+	uint64_t own = w->counters->pushes, tau = mw_staleness_of(w, d);
+	if (run->protocol->clock != MW_CLOCK_ROUND)
+		w->skew_sum += mw_total_pushes(run) - own - d->seen_others - (tau - (own - d->seen_own));
 	mw_hist_add(w->staleness, tau);
 	w->staleness_sum += (double)tau;
 	w->staleness_n++;
@@ -328,6 +331,8 @@ void mw_push_delta(struct mw_worker *w, struct mw_bench *bench, struct mw_delta 
 {
 	struct mw_run *run = w->run;
 	const struct mw_protocol *p = run->protocol;
+	if (run->stale.kind != MW_STALE_NONE && !mw_stale_apply(w, d))
+		return;
 	if (run->optim_at_push)
 		optimize_shared(w, bench, d);
 	if (run->form == MW_FORM_SPARSE && p->push_weight != 1)
@@ -532,6 +537,10 @@ static void act(struct mw_worker *w, struct mw_bench *bench, enum action a)
 		run->protocol->due == MW_DUE_TOKEN ? mix_token(w, bench) : mix(w, bench, NULL, 0);
 		break;
 	case ACTION_PUSH_AND_MIX:
+		if (run->stale.kind != MW_STALE_NONE && !mw_stale_apply(w, d)) {
+			mix(w, bench, NULL, 0);
+			break;
+		}
 		count_push(w, d);
 		mix(w, bench, &push, MW_EVENT_WITH_PUSH);
 		break;

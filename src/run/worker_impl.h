@@ -12,6 +12,8 @@ static inline void mw_bump(uint64_t *counter, uint64_t by)
 
 /* Push one delta: the optimizer first, if its state is shared; counted and observed. */
 void mw_push_delta(struct mw_worker *w, struct mw_bench *bench, struct mw_delta *d);
+/* Writes that the view of a measured delta misses now. */
+uint64_t mw_staleness_of(const struct mw_worker *w, const struct mw_delta *d);
 /* Put the issued delta into the queue of its due step, and push what is due now. */
 void mw_delay_and_push(struct mw_worker *w, struct mw_bench *bench);
 /* The coordinates of the k-th mix of a slot: all of them unless --mix-fraction. */
