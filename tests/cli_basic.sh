@@ -78,7 +78,7 @@ run data --threads=-1 x
 usage_error "mixwild data: option --threads: -1 is out of range (0..1024)"
 report "a value out of range is named with the range"
 run topo --places=cor
-usage_error "there is no 'cor' (choose from pu|core|l3|package|numa); did you mean 'core'?"
+usage_error "there is no 'cor' (choose from pu|core|l3|package|numa|auto); did you mean 'core'?"
 report "a word that is no choice"
 run topo --workers
 usage_error "option --workers needs a value"

@@ -43,11 +43,13 @@
 #error "kernel_inline.h: define MW_KERNEL_PORTABLE, or compile for AVX2 and FMA, or AVX-512"
 #endif
 
-/* mwk_v: the widest vector; mwk_d: dot products. */
+/* mwk_v: the widest vector; mwk_d: dot products; mwk_q: four floats. */
 typedef float mwk_v __attribute__((vector_size(4 * MWK_LANES)));
 typedef float mwk_d __attribute__((vector_size(4 * MWK_DOT_LANES)));
+typedef float mwk_q __attribute__((vector_size(16)));
 /* As they lie in memory: aligned like a float, may be any float array. */
 typedef float mwk_v_mem __attribute__((vector_size(4 * MWK_LANES), aligned(4), may_alias));
+typedef float mwk_q_mem __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float mwk_d_mem __attribute__((vector_size(4 * MWK_DOT_LANES), aligned(4), may_alias));
 
 MWK_INLINE mwk_v mwk_load(const float *p)

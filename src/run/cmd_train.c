@@ -16,6 +16,7 @@
 #include "run/record.h"
 #include "run/run.h"
 #include "run/tmix_of_run.h"
+#include "run/train.h"
 
 /* A loss beyond this multiple of the first one is taken for divergence. */
 #define DIVERGED_FACTOR 1e6
@@ -138,6 +139,8 @@ static int evaluate(struct mw_run *run, struct mw_err *err)
 	print_evaluation(run, e);
 	MW_TRY(mw_metrics_events(run, err));
 	MW_TRY(mw_metrics_evaluation(run, e, err));
+	if (run->hooks && run->hooks->evaluated)
+		run->hooks->evaluated(run, e, run->hooks->arg);
 	mw_control_window(run);
 	if (!run->n_evaluations++)
 		run->first_loss = e->train_loss;
@@ -218,7 +221,7 @@ static const char *train(struct mw_run *run, struct mw_err *err)
 		if (reached_target(run))
 			return "target";
 		if (stopping(run) && !run->diverged)
-			return "signal";
+			return mw_run_interrupted(run) ? "signal" : "time";
 	}
 	return run->diverged ? "diverged" : "epochs";
 }
@@ -390,6 +393,8 @@ static int run_all(struct mw_run *run, struct mw_err *err)
 	run->stopped_by = train(run, err);
 	if (!run->stopped_by)
 		return err->code;
+	if (run->hooks && run->hooks->done)
+		run->hooks->done(run, run->hooks->arg);
 	mw_tmix_of_run(run);
 	mw_control_report(run);
 	MW_TRY(report(run, err));
@@ -414,12 +419,12 @@ static int check_options(const struct mw_job *job, struct mw_err *err)
 	return 0;
 }
 
-static int train_command(struct mw_job *job, struct mw_err *err)
+int mw_train(struct mw_job *job, const struct mw_train_hooks *hooks, struct mw_err *err)
 {
 	MW_TRY(check_options(job, err));
 	struct mw_run *run = NULL;
 	time_t started = time(NULL);
-	int code = mw_run_new(job, &run, err);
+	int code = mw_run_new_with(job, hooks, &run, err);
 	if (code == 0) {
 		run->started = started;
 		code = run_all(run, err);
@@ -428,6 +433,11 @@ static int train_command(struct mw_job *job, struct mw_err *err)
 		fclose(run->metrics);
 	mw_run_free(run);
 	return code;
+}
+
+static int train_command(struct mw_job *job, struct mw_err *err)
+{
+	return mw_train(job, NULL, err);
 }
 
 const struct mw_command mw_command_train = {

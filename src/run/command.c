@@ -60,17 +60,61 @@ static bool uses(const struct mw_command *command, const char *family)
 	return false;
 }
 
+/* Is a name among the words of a list "a|b|c" (NULL: none)? */
+static bool in_list(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *p = list; p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
+		if (!strncmp(p, name, n) && (!p[n] || p[n] == '|'))
+			return true;
+	return false;
+}
+
+static bool has_own(const struct mw_command *c, const char *name)
+{
+	for (const struct mw_option *o = c->options; o && o->name; o++)
+		if (*name && !strcmp(o->name, name))
+			return true;
+	return false;
+}
+
+/* The options of another command that this one takes: a table with the others left out. */
+static int inherit(struct mw_job *job, struct mw_err *err)
+{
+	const struct mw_command *c = job->command;
+	size_t n = 0, k = 0;
+	while (c->inherits && c->inherits[n].name)
+		n++;
+	if (!n)
+		return MW_OK;
+	job->inherited = calloc(n + 1, sizeof(*job->inherited));
+	if (!job->inherited)
+		MW_FAIL(err, RESOURCE, "out of memory for the options of %s", c->name);
+	for (size_t i = 0; i < n; i++)
+		if (!has_own(c, c->inherits[i].name) && !in_list(c->inherits_not, c->inherits[i].name))
+			job->inherited[k++] = c->inherits[i];
+	return MW_OK;
+}
+
 /* Fill job->set with the command's own table and one group for each plug-in that it may choose. */
 static int bind_options(struct mw_job *job, struct mw_err *err)
 {
 	size_t n_plugins, n = 0;
 	const struct mw_plugin *plugin = mw_plugins(&n_plugins);
-	struct mw_option_group *group = calloc(n_plugins + 1, sizeof(*group));
+	struct mw_option_group *group = calloc(n_plugins + 2, sizeof(*group));
 	job->options = calloc(1, job->command->option_size + 1);
 	job->plugin_options = calloc(n_plugins, sizeof(*job->plugin_options));
 	if (!group || !job->options || !job->plugin_options)
 		goto memory;
+	int taken = inherit(job, err);
+	if (taken < 0) {
+		free(group);
+		return taken;
+	}
 	group[n++] = (struct mw_option_group){ "Options", NULL, job->command->options, job->options };
+	if (job->inherited)
+		group[n++] = (struct mw_option_group){ "Options of a run", NULL, job->inherited,
+			(char *)job->options + job->command->inherits_at };
 	for (size_t i = 0; i < n_plugins; i++) {
 		if (!plugin[i].options || !uses(job->command, plugin[i].family))
 			continue;
@@ -122,6 +166,7 @@ void mw_job_free(struct mw_job *job)
 		free(job->plugin_options[i]);
 	free(job->plugin_options);
 	free(job->options);
+	free(job->inherited);
 	free(job->command_line);
 	free(job);
 }
@@ -156,13 +201,21 @@ void *mw_job_plugin_options(const struct mw_job *job, const char *family, const 
 	return p ? job->plugin_options[p - mw_plugins(&n)] : NULL;
 }
 
-/* The value of a STRING option of the command's own table; NULL if there is none. */
+static const char *string_in(const struct mw_option *table, const void *target, const char *name)
+{
+	for (const struct mw_option *o = table; o && o->name; o++)
+		if (o->type == MW_OPT_STRING && !strcmp(o->name, name))
+			return *(char *const *)(const void *)((const char *)target + o->offset);
+	return NULL;
+}
+
+/* The value of a STRING option of the command's own or inherited table; NULL if there is none. */
 static const char *own_string(const struct mw_job *job, const char *name)
 {
-	for (const struct mw_option *o = job->command->options; o && o->name; o++)
-		if (o->type == MW_OPT_STRING && !strcmp(o->name, name))
-			return *(char *const *)(const void *)((const char *)job->options + o->offset);
-	return NULL;
+	const char *value = string_in(job->command->options, job->options, name);
+	return value ? value
+		     : string_in(
+			       job->inherited, (const char *)job->options + job->command->inherits_at, name);
 }
 
 /* Append the owner strings of a family's plug-ins (auto), or of the one that is chosen; an error for unknown
@@ -244,8 +297,7 @@ static int check_positionals(const struct mw_job *job, struct mw_err *err)
 	return MW_OK;
 }
 
-/* A word as a shell would need it. */
-static void quote(FILE *f, const char *word)
+void mw_shell_quote(FILE *f, const char *word)
 {
 	static const char plain[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./:,@%";
@@ -271,7 +323,7 @@ static int record_command_line(struct mw_job *job, int argc, char **argv, int fi
 	fprintf(f, "mixwild %s", job->command->name);
 	for (int i = first; i < argc; i++) {
 		fputc(' ', f);
-		quote(f, argv[i]);
+		mw_shell_quote(f, argv[i]);
 	}
 	if (fclose(f))
 		MW_FAIL(err, RESOURCE, "out of memory for the command line");

@@ -33,6 +33,13 @@ struct mw_command {
 	unsigned uses; /* MW_USES_*: the families whose tables are added; MW_NO_INTERRUPT */
 	const struct mw_option *options;
 	size_t option_size;
+	/*
+	 * Options of another command that this one takes too (NULL: none), all but those whose names its own table has and
+	 * those in inherits_not ("out|resume"); they fill a struct at options + inherits_at.
+	 */
+	const struct mw_option *inherits;
+	size_t inherits_at;
+	const char *inherits_not;
 	const char *examples; /* a few command lines, each ended by a newline, for --help and the man page */
 	int (*run)(struct mw_job *job, struct mw_err *err);
 };
@@ -41,6 +48,7 @@ struct mw_job {
 	const struct mw_command *command;
 	void *options; /* struct filled by command->options */
 	struct mw_options set;
+	struct mw_option *inherited; /* the part of command->inherits that is taken; owned */
 	/* Option structs of every plug-in of the families used, indexed as mw_plugins; see
 	 * mw_job_plugin_options. */
 	void **plugin_options;
@@ -78,6 +86,9 @@ int mw_job_check(const struct mw_job *job, struct mw_err *err);
  * plug-in's name is unknown (mw_job_parse has checked) or memory is short.
  */
 json_t *mw_job_config(const struct mw_job *job);
+
+/* A word as a shell would need it. */
+void mw_shell_quote(FILE *f, const char *word);
 
 /* All commands of registry.def, NULL-terminated. */
 extern const struct mw_command *const mw_commands[];

@@ -127,8 +127,11 @@ struct mw_evaluation {
 	double consensus;  /* sqrt(mean over workers of |view row - average|^2) */
 };
 
+struct mw_train_hooks;
+
 struct mw_run {
 	struct mw_job *job;
+	const struct mw_train_hooks *hooks; /* NULL: none */
 	const struct mw_train_options *opt;
 	struct mw_dataset *train, *test;
 	struct mw_dataset **
@@ -224,12 +227,15 @@ struct mw_run {
 	json_t *t_mix;              /* "t_mix" of the summary: {exact, trace, probe, passive} */
 	time_t started;
 	char *run_dir;
-	const char *stopped_by; /* "epochs", "target", "signal", "diverged" */
+	const char *stopped_by; /* "epochs", "target", "signal", "time", "diverged" */
 };
 #define MW_TOKEN_BUSY UINT32_MAX
 
 /* Put a run together from a parsed job: loads data, places workers, allocates. On error run_free still works. */
 int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err);
+/* The same for a caller that has data already, or looks on (train.h); hooks NULL: none. */
+int mw_run_new_with(
+	struct mw_job *job, const struct mw_train_hooks *hooks, struct mw_run **out, struct mw_err *err);
 void mw_run_free(struct mw_run *run);
 
 /* A worker's own part; called by the thread that will use it, so that memory is near. */

@@ -12,6 +12,7 @@
 #include "run/run.h"
 #include "run/setup.h"
 #include "run/setup_impl.h"
+#include "run/train.h"
 
 /* More virtual workers than this share one staleness histogram: 36 KB each would not stay in cache. */
 #define HISTOGRAMS_MAX 64
@@ -467,11 +468,18 @@ static int make_tables(struct mw_run *run, struct mw_err *err)
 
 int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 {
+	return mw_run_new_with(job, NULL, out, err);
+}
+
+int mw_run_new_with(
+	struct mw_job *job, const struct mw_train_hooks *hooks, struct mw_run **out, struct mw_err *err)
+{
 	struct mw_run *run = mw_alloc(sizeof(*run), "the run", err);
 	*out = run;
 	if (!run)
 		return err->code;
 	run->job = job;
+	run->hooks = hooks;
 	run->opt = job->options;
 	run->seed = (uint64_t)run->opt->seed;
 	if (run->opt->replay && run->opt->trace) /* from the recorded run's own options */
@@ -547,8 +555,10 @@ void mw_run_free(struct mw_run *run)
 	mw_shards_fini(&run->shards);
 	mw_rows_fini(&run->rows);
 	mw_rows_fini(&run->val);
-	mw_dataset_free(run->train);
-	mw_dataset_free(run->test);
+	if (!run->hooks || !run->hooks->train) {
+		mw_dataset_free(run->train);
+		mw_dataset_free(run->test);
+	}
 	mw_trace_free(run->replay);
 	json_decref(run->t_mix);
 	free(run->run_dir);

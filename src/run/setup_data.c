@@ -1,6 +1,7 @@
 /* setup_data.c: the data of a run, and who gets which rows. */
 #include "run/run.h"
 #include "run/setup_impl.h"
+#include "run/train.h"
 
 /* Who gets which rows, and what is done to them. */
 static int deal_data(struct mw_run *run, struct mw_err *err)
@@ -16,9 +17,9 @@ static int deal_data(struct mw_run *run, struct mw_err *err)
 	return mw_shards_deal(&run->shards, run->train, &run->rows, run->seed, run->n_workers, err);
 }
 
-int mw_setup_data(struct mw_run *run, struct mw_err *err)
+int mw_train_load(const struct mw_train_options *o, struct mw_dataset **train, struct mw_dataset **test,
+	struct mw_err *err)
 {
-	const struct mw_train_options *o = run->opt;
 	const struct mw_model_ops *model = mw_model_find(o->model);
 	struct mw_data_request req = { .path = o->data,
 		.labels = o->labels,
@@ -27,27 +28,37 @@ int mw_setup_data(struct mw_run *run, struct mw_err *err)
 									: MW_LABEL_REAL),
 		.index_base = (enum mw_index_base)o->index_base,
 		.features = (uint32_t)o->features,
-		.seed = run->seed,
+		.seed = (uint64_t)o->seed,
 		.coarse = o->coarse,
 		.cache = (enum mw_cache_use)o->cache,
 		.keep_bytes = model && model->images };
-	MW_TRY(mw_shards_parse(o->shards, &run->shards, err));
-	if (run->shards.kind != MW_SHARD_NONE && mw_options_is_set(&run->job->set, "data-place"))
-		MW_FAIL(err, USAGE,
-			"--shards gives each worker rows of its own, so --data-place has no say: leave it "
-			"out");
 	if (!o->data)
 		MW_FAIL(err, USAGE,
 			"--data is missing: name a LIBSVM or IDX file, or try --data "
 			"synth:sparse,rows=100000,features=1000");
-	MW_TRY(mw_dataset_load(&req, &run->train, err));
-	if (!run->train->rows)
+	MW_TRY(mw_dataset_load(&req, train, err));
+	if (!(*train)->rows)
 		MW_FAIL(err, DATA, "%s: no examples in it", o->data);
-	if (o->test) {
-		req.path = o->test;
-		req.labels = NULL;
-		req.like = run->train;
-		MW_TRY(mw_dataset_load(&req, &run->test, err));
+	if (!o->test)
+		return 0;
+	req.path = o->test;
+	req.labels = NULL;
+	req.like = *train;
+	return mw_dataset_load(&req, test, err);
+}
+
+int mw_setup_data(struct mw_run *run, struct mw_err *err)
+{
+	MW_TRY(mw_shards_parse(run->opt->shards, &run->shards, err));
+	if (run->shards.kind != MW_SHARD_NONE && mw_options_is_set(&run->job->set, "data-place"))
+		MW_FAIL(err, USAGE,
+			"--shards gives each worker rows of its own, so --data-place has no say: leave it "
+			"out");
+	if (run->hooks && run->hooks->train) {
+		run->train = run->hooks->train;
+		run->test = run->hooks->test;
+	} else {
+		MW_TRY(mw_train_load(run->opt, &run->train, &run->test, err));
 	}
 	return deal_data(run, err);
 }

@@ -15,6 +15,7 @@
 #include "run/control.h"
 #include "run/metrics.h"
 #include "run/progress.h"
+#include "run/train.h"
 #include "run/worker.h"
 
 enum command { CMD_TRAIN, CMD_PARTS, CMD_FLUSH, CMD_EXIT };
@@ -368,11 +369,21 @@ static void *thread_main(void *p)
 	}
 }
 
-/* How long the controlling thread sleeps at a time: 50 ms, or as long as samples are apart. */
-static long tick_ns(const struct mw_run *run)
+/* Seconds of training time that a caller's limit leaves; a day where there is none. */
+static double left_s(const struct mw_run *run)
 {
-	double every = run->opt->metrics_every;
-	return every > 0 && every < 0.05 ? (long)(every * 1e9) : 50000000;
+	if (!run->hooks || run->hooks->limit_s <= 0)
+		return 86400;
+	return run->hooks->limit_s - (run->train_s + (mw_now_s() - run->segment_s));
+}
+
+/* How long the controlling thread sleeps at a time: 50 ms, less where samples are closer or a limit is near. */
+static long tick_ns(const struct mw_run *run, bool training)
+{
+	double tick = 0.05, every = run->opt->metrics_every, left = training ? left_s(run) : tick;
+	tick = every > 0 && every < tick ? every : tick;
+	tick = left < tick ? left > 0.001 ? left : 0.001 : tick;
+	return (long)(tick * 1e9);
 }
 
 /* Wait until every worker has reported; writes metrics, draws the progress line and looks for signals meanwhile. */
@@ -383,14 +394,14 @@ static void wait_done(struct mw_run *run, bool training)
 	while (__atomic_load_n(&t->finished, __ATOMIC_ACQUIRE) < run->n_workers) {
 		struct timespec until;
 		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += tick_ns(run);
+		until.tv_nsec += tick_ns(run, training);
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;
 		}
 		pthread_cond_timedwait(&t->done, &t->lock, &until);
 		if (training) {
-			if (mw_run_interrupted(run))
+			if (mw_run_interrupted(run) || left_s(run) <= 0)
 				__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
 			if (run->protocol->clock == MW_CLOCK_EVENT && !run->steer)
 				mw_timeline_tick(
