@@ -53,7 +53,7 @@ struct mw_push {
 	uint32_t row;
 	float weight;
 	const float *delta;
-};
+} MW_LINE_ALIGNED; /* workers write theirs side by side every round */
 
 int mw_executor_init(struct mw_executor *e, struct mw_replicas *r, const struct mw_protocol *p,
 	enum mw_mix_form form, enum mw_precision precision, struct mw_err *err);

@@ -208,8 +208,9 @@ struct mw_run {
 	uint32_t diverged;
 	uint64_t
 		segment_end; /* own steps (total events under turns) at which workers pause; written between barriers */
-	double train_s;   /* training clock: seconds in finished segments */
-	double segment_s; /* when the present segment began */
+	/* The controller's own from here on: it writes while workers poll `stop`. */
+	double train_s MW_LINE_ALIGNED; /* training clock: seconds in finished segments */
+	double segment_s;               /* when the present segment began */
 	bool in_segment;
 	double sampled_s; /* --metrics-every: training clock and examples at the last sample */
 	uint64_t sampled_examples;

@@ -251,12 +251,18 @@ static void publish(struct mw_run *run, uint64_t step)
 		mw_timeline_tick(run->timeline, run->train_s + (mw_now_s() - run->segment_s), step);
 }
 
+/* The worker's node at a barrier. */
+static uint32_t group_of(const struct mw_worker *w)
+{
+	return (uint32_t)w->run->layout->slot[w->id].node;
+}
+
 /* False: another worker stops and will not come. */
 static bool meet_and_mix(struct mw_worker *w, struct mw_bench *bench, size_t lo, size_t hi)
 {
 	struct mw_run *run = w->run;
 	double start = mw_now_s();
-	bool met = mw_barrier_wait(&run->round_barrier);
+	bool met = mw_barrier_wait_in(&run->round_barrier, group_of(w));
 	w->wait_s += mw_now_s() - start;
 	if (!met)
 		return false;
@@ -264,7 +270,8 @@ static bool meet_and_mix(struct mw_worker *w, struct mw_bench *bench, size_t lo,
 	if (w->id == 0)
 		publish(run, w->step + 1);
 	start = mw_now_s();
-	met = mw_barrier_wait(&run->round_barrier); /* nobody goes on before all coordinates are mixed */
+	met = mw_barrier_wait_in(
+		&run->round_barrier, group_of(w)); /* nobody goes on before all coordinates are mixed */
 	w->wait_s += mw_now_s() - start;
 	return met;
 }
@@ -361,7 +368,7 @@ static void *thread_main(void *p)
 			arg.id);
 	report_done(run);
 	for (;;) {
-		mw_barrier_wait(&run->barrier);
+		mw_barrier_wait_in(&run->barrier, (uint32_t)run->layout->slot[arg.id].node);
 		if (t->command == CMD_EXIT)
 			return NULL;
 		obey(run, run->worker[arg.id], bench);
@@ -461,9 +468,9 @@ static int start(struct mw_run *run, struct mw_err *err)
 		return err->code;
 	/* More threads than PUs: looking again and again only keeps the others from running. */
 	uint32_t spins = run->n_workers > run->layout->usable_pus ? 20 : 4000;
-	mw_barrier_init(&run->round_barrier, run->n_workers, spins);
+	MW_TRY(mw_barrier_init_nodes(&run->round_barrier, run->layout, 0, spins, err));
 	mw_gate_init(&run->gate, spins);
-	mw_barrier_init(&run->barrier, run->n_workers + 1, crowded ? 20 : 2000);
+	MW_TRY(mw_barrier_init_nodes(&run->barrier, run->layout, 1, crowded ? 20 : 2000, err));
 	int code = 0;
 	for (uint32_t i = 0; i < run->n_workers && !code; i++)
 		code = start_thread(run, i, err);
@@ -515,6 +522,8 @@ static void stop(struct mw_run *run)
 	pthread_mutex_destroy(&t->lock);
 	pthread_cond_destroy(&t->done);
 	pthread_cond_destroy(&t->start);
+	mw_barrier_fini(&run->barrier);
+	mw_barrier_fini(&run->round_barrier);
 	mw_free(t->thread);
 	mw_free(t->start_err);
 	mw_free(t);

@@ -7,26 +7,48 @@
 #include <stdint.h>
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "base/shared.h"
+#include "topo/layout.h"
 
-/* A barrier for n threads. */
-struct mw_barrier {
+/* The threads of one NUMA node at a barrier: what they write and wait for is on lines of their node. */
+struct mw_barrier_group {
 	/* Sync: arrivals of this round; fetch-add acq_rel, so that all that came before is seen by all that leave. */
 	uint32_t arrived MW_LINE_ALIGNED;
-	/* Sync: number of the round; the last to arrive bumps it (release), the others wait for that (acquire). */
+	uint32_t n; /* threads */
+	/* Sync: number of the round; the last of all threads bumps it (release), the others wait for that (acquire). */
 	uint32_t round MW_LINE_ALIGNED;
 	/* Sync: threads asleep on round; relaxed hint, the futex itself rechecks. */
 	uint32_t sleepers;
-	/* Sync: set by a thread that will not come any more (relaxed; those that wait look every 10 ms). */
-	uint32_t cancelled;
-	uint32_t n;
-	uint32_t spins;
 };
 
-/* spins: how often to look before sleeping; few when there are more threads than CPUs. */
+/*
+ * A barrier: within each node first, then across. Only the last thread of a node touches the line that all nodes share, and
+ * the last of all writes one line a node.
+ */
+struct mw_barrier {
+	/* Sync: nodes whose threads have all arrived; fetch-add acq_rel by the last thread of each. */
+	uint32_t arrived MW_LINE_ALIGNED;
+	/* Sync: set by a thread that will not come any more (relaxed; those that wait look every 10 ms). */
+	uint32_t cancelled MW_LINE_ALIGNED;
+	uint32_t n_groups, spins;
+	struct mw_barrier_group **group; /* NULL: one group, own */
+	const struct mw_layout *layout;  /* owner of their memory */
+	struct mw_barrier_group own;
+};
+
+/* n threads, one group. spins: how often to look before sleeping; few when there are more threads than CPUs. */
 void mw_barrier_init(struct mw_barrier *b, uint32_t n, uint32_t spins);
-/* Wait for all n. Everything written before it is visible after it. False: cancelled, not all came. */
-bool mw_barrier_wait(struct mw_barrier *b);
+/* All workers of a layout, a group a node, and `others` more threads in group 0. Needs mw_barrier_fini, also on error. */
+int mw_barrier_init_nodes(
+	struct mw_barrier *b, const struct mw_layout *l, uint32_t others, uint32_t spins, struct mw_err *err);
+void mw_barrier_fini(struct mw_barrier *b);
+/* Wait for all threads; group: the caller's. Everything written before is visible after. False: cancelled, not all came. */
+bool mw_barrier_wait_in(struct mw_barrier *b, uint32_t group);
+static inline bool mw_barrier_wait(struct mw_barrier *b)
+{
+	return mw_barrier_wait_in(b, 0);
+}
 /* For a thread that will not come: all that wait, now or later, return false. */
 void mw_barrier_cancel(struct mw_barrier *b);
 
