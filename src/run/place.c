@@ -101,9 +101,9 @@ void mw_place_look_at_shard(const struct mw_run *run, uint32_t worker, struct mw
 		if (!by_rows(&part[i]))
 			continue;
 		own_bytes(run, &part[i], worker, &from, &to);
-		/* a page at the border belongs to the worker before */
+		/* a page at the border belongs to the worker before, or to another block: it is not moved */
 		uintptr_t start = (uintptr_t)*part[i].at + from, whole = (start + page - 1) & ~(page - 1);
-		from += worker && part[i].bytes > page ? whole - start : 0;
+		from += part[i].bytes > page ? whole - start : 0;
 		if (to > from)
 			mw_pages_look(pages, (const char *)*part[i].at + from, to - from);
 	}

@@ -1,6 +1,7 @@
 /* place_look.c: where the memory of a run really is, page by page, as people and programs see it; see place.h. */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/ranges.h"
@@ -58,8 +59,12 @@ static void look_at_data(struct mw_dataset *d, struct mw_pages *pages)
 {
 	struct mw_data_part part[MW_DATA_PARTS_MAX];
 	size_t n = mw_dataset_parts(d, part);
-	for (size_t i = 0; i < n; i++)
-		mw_pages_look(pages, *part[i].at, part[i].bytes);
+	for (size_t i = 0; i < n; i++) {
+		/* the page that a small array begins in is another block's too, and stays where it is */
+		size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = -(uintptr_t)*part[i].at & (page - 1);
+		if (part[i].bytes > skip + page)
+			mw_pages_look(pages, (const char *)*part[i].at + skip, part[i].bytes - skip);
+	}
 }
 
 /* --- by node -------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "optim/rate.h"
 #include "run/burst.h"
 #include "run/command.h"
+#include "run/help.h"
 #include "run/hist.h"
 #include "run/leash.h"
 #include "run/order.h"
@@ -177,6 +178,7 @@ struct mw_run {
 	bool exclusive;   /* sim: one thread, no other touches replicas */
 	bool own_in_view; /* a worker's pushes go to the row it views */
 	bool optim_at_push; /* --state shared */
+	bool helps;         /* exchanges are carried out by one worker a node together */
 	uint32_t pool_n;    /* deltas a worker may have on their way */
 	struct mw_push *
 		round_push; /* collect: one a worker; written by it before the barrier, read by all after it */
@@ -200,6 +202,7 @@ struct mw_run {
 	struct mw_gate gate;
 	/* Sync: total events so far under --activation rr|random: whose turn it is follows from it; release/acquire. */
 	uint64_t turn MW_LINE_ALIGNED;
+	struct mw_help help; /* numa: an exchange that is open for others */
 	/* Sync: token-ring: the group that holds the token, or MW_TOKEN_BUSY while it mixes; acquire/release. */
 	uint32_t token MW_LINE_ALIGNED;
 	/* Sync: set by anyone who wants the segment to end early (interrupt, divergence); relaxed, polled. */

@@ -441,6 +441,8 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 static int make_tables(struct mw_run *run, struct mw_err *err)
 {
 	run->executor.whole_rows = mw_tracing(run);
+	run->helps = !run->exclusive && !mw_tracing(run) && run->opt->estimate == MW_ESTIMATE_NONE &&
+		     mw_help_suits(run->protocol, &run->replicas);
 	run->ops = run->opt->replay ? &mw_engine_replay
 		   : run->exclusive ? &mw_engine_sim
 				    : &mw_engine_threads;

@@ -172,8 +172,11 @@ static void run_events(struct mw_worker *w, struct mw_bench *bench)
 {
 	struct mw_run *run = w->run;
 	uint64_t end = run->segment_end;
+	bool helper = run->helps && run->protocol->slot[w->id].n; /* the first worker of a node */
 	while (w->step < end && !stopping(run)) {
 		serve(w, false);
+		if (helper && mw_help_is_open(&run->help))
+			mw_help_join(&run->help, &run->executor, &bench->exec);
 		if (run->bursts && try_burst(w, end))
 			continue;
 		if (!pass_gate(w, bench))

@@ -149,8 +149,8 @@ int mw_tune_candidates(struct mw_tune *t, struct mw_err *err)
 	static const char *const names[] = { "workers", "bind", "protocol", "mix-every", "data-place" };
 	const char *given[] = { o->workers, o->bind, o->protocol, o->mix_every, o->data_place };
 	struct words list[5] = { { 0 } };
-	char workers[400];
-	bool nodes, several;
+	char workers[400] = "1";
+	bool nodes = false, several = false;
 	int code = look_at_machine(t, workers, sizeof(workers), &nodes, &several, err);
 	const char *fitting[] = { workers, several ? "close,spread" : "close",
 		nodes ? "hogwild,cached,numa" : "hogwild,cached", "256,2048,16384",

@@ -460,8 +460,12 @@ static void mix(struct mw_worker *w, struct mw_bench *bench, const struct mw_pus
 	mw_mix_range(run, slot, w->mixes, &from, &n);
 	uint64_t begin = mw_event_begin(w);
 	mw_note_mix(w); /* before the exchange: what comes in later is not counted as seen */
-	mw_exec_plan(&run->executor, &bench->exec, slot, choice, w->knobs->slack, from, n, push, push ? 1 : 0,
-		run->exclusive);
+	if (run->helps)
+		mw_help_plan(&run->help, &run->executor, &bench->exec, slot, choice, w->knobs->slack, from, n,
+			push, push ? 1 : 0);
+	else
+		mw_exec_plan(&run->executor, &bench->exec, slot, choice, w->knobs->slack, from, n, push,
+			push ? 1 : 0, run->exclusive);
 	mw_event_mix(w, bench, begin, slot, choice, flags);
 	if (run->control) {
 		uint32_t block = mw_mix_block(run, slot, w->mixes);
