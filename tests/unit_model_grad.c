@@ -75,6 +75,8 @@ static double row_loss(const struct objective *o, uint64_t row, const double *x)
 		return log1p(exp(-y * z[0]));
 	if (!strcmp(o->model, "hinge"))
 		return fmax(0, 1 - y * z[0]);
+	if (!strcmp(o->model, "sigmoid-squared"))
+		return 1 / ((1 + exp(y * z[0])) * (1 + exp(y * z[0])));
 	if (!strcmp(o->model, "squared"))
 		return (z[0] - y) * (z[0] - y) / 2;
 	for (uint32_t k = 0; k < o->outputs; k++)
@@ -215,6 +217,7 @@ static const struct {
 } models[] = {
 	{ "logistic", 2 },
 	{ "hinge", 2 },
+	{ "sigmoid-squared", 2 },
 	{ "squared", 0 },
 	{ "squared", 2 },
 	{ "softmax", 2 },
@@ -279,8 +282,8 @@ static void shares_add_up(void **state)
 static void bits_of_a_row(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "logistic", "hinge", "squared" };
-	for (int i = 0; i < 3; i++) {
+	static const char *const names[] = { "logistic", "hinge", "squared", "sigmoid-squared" };
+	for (int i = 0; i < 4; i++) {
 		struct mw_dataset d = data_of(MW_X_CSR, 2);
 		struct subject s;
 		subject_init(&s, names[i], "", &d);
@@ -306,6 +309,30 @@ static void bits_of_a_row(void **state)
 			assert_true(g[n] == coef);
 		}
 		subject_fini(&s);
+	}
+}
+
+/* The largest first and second derivatives are reached, and never exceeded. */
+static void links_have_their_limits(void **state)
+{
+	static const enum mw_link links[] = { MW_LINK_LOGISTIC, MW_LINK_SQUARED, MW_LINK_SIGMOID_SQUARED };
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		double steepest = 0, bent = 0, h = 1.0 / 64;
+		for (double z = -12; z <= 12; z += h) {
+			double a = (double)mw_link_dloss(links[i], (float)z, 1),
+			       b = (double)mw_link_dloss(links[i], (float)(z + h), 1);
+			steepest = fmax(steepest, fabs(a));
+			bent = fmax(bent, fabs(b - a) / h);
+		}
+		assert_true(bent <= mw_link_curvature(links[i]) * (1 + 1e-4));
+		assert_true(bent >= mw_link_curvature(links[i]) * (1 - 1e-3));
+		if (links[i] == MW_LINK_SQUARED) {
+			assert_true(mw_link_slope(links[i]) == 0); /* no limit */
+			continue;
+		}
+		assert_true(steepest <= mw_link_slope(links[i]) * (1 + 1e-6));
+		assert_true(steepest >= mw_link_slope(links[i]) * (1 - 1e-3));
 	}
 }
 
@@ -505,6 +532,7 @@ int main(void)
 		cmocka_unit_test(central_differences),
 		cmocka_unit_test(shares_add_up),
 		cmocka_unit_test(bits_of_a_row),
+		cmocka_unit_test(links_have_their_limits),
 		cmocka_unit_test(scores),
 		cmocka_unit_test(slices),
 		cmocka_unit_test(quadratic),

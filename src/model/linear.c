@@ -1,5 +1,6 @@
 /*
- * linear.c: linear models with one output: logistic regression, linear SVM (hinge), least squares.
+ * linear.c: models with one linear output: logistic regression, linear SVM (hinge), least squares, and the smooth nonconvex
+ * squared distance of a sigmoid from the label.
  *
  * Minimise (1/rows) sum_r loss(w.x_r + b, y_r) + (lambda/2)|w|^2; the bias b is parameter `features` and is
  * not penalised. On CSR data a step touches the row's coordinates and the bias only, with the penalty's share
@@ -109,6 +110,12 @@ static int setup_squared(struct mw_model *m, const void *o, const struct mw_data
 	return setup(m, MW_LINK_SQUARED, o, d, err);
 }
 
+static int setup_sigmoid_squared(
+	struct mw_model *m, const void *o, const struct mw_dataset *d, struct mw_err *err)
+{
+	return setup(m, MW_LINK_SIGMOID_SQUARED, o, d, err);
+}
+
 static void fini(struct mw_model *m)
 {
 	struct linear *p = m->priv;
@@ -117,7 +124,7 @@ static void fini(struct mw_model *m)
 	mw_free(p);
 }
 
-/* The problem is convex: all zeros, whatever the seed. */
+/* The problem is convex, or nearly so around the origin: all zeros, whatever the seed. */
 static void init(const struct mw_model *m, uint64_t seed, float *x)
 {
 	(void)seed;
@@ -269,9 +276,9 @@ static void predict(
 		out[r] = margin(priv(m), work, b->data, b->row[r], x);
 }
 
-#define LINEAR(link, is_classifier, text)                     \
+#define LINEAR(link, its_name, is_classifier, text)           \
 	const struct mw_model_ops mw_model_##link = {         \
-		.name = #link,                                \
+		.name = its_name,                             \
 		.summary = text,                              \
 		.options = options,                           \
 		.option_size = sizeof(struct linear_options), \
@@ -288,6 +295,8 @@ static void predict(
 		.predict = predict,                           \
 	};
 
-LINEAR(logistic, true, "logistic regression, two classes")
-LINEAR(hinge, true, "linear support vector machine (hinge loss), two classes")
-LINEAR(squared, false, "least squares, real targets")
+LINEAR(logistic, "logistic", true, "logistic regression, two classes")
+LINEAR(hinge, "hinge", true, "linear support vector machine (hinge loss), two classes")
+LINEAR(squared, "squared", false, "least squares, real targets")
+LINEAR(sigmoid_squared, "sigmoid-squared", true,
+	"squared distance of a sigmoid from the class: smooth, not convex")

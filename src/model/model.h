@@ -13,7 +13,7 @@
 #include "base/option.h"
 #include "data/dataset.h"
 
-enum mw_link { MW_LINK_LOGISTIC, MW_LINK_HINGE, MW_LINK_SQUARED };
+enum mw_link { MW_LINK_LOGISTIC, MW_LINK_HINGE, MW_LINK_SQUARED, MW_LINK_SIGMOID_SQUARED };
 
 struct mw_slice {
 	char name[48];

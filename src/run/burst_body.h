@@ -84,6 +84,7 @@ void BURST(const struct mw_burst *b)
 	switch (b->linear->link) {
 	case MW_LINK_LOGISTIC: run(b, MW_LINK_LOGISTIC); break;
 	case MW_LINK_HINGE: run(b, MW_LINK_HINGE); break;
+	case MW_LINK_SIGMOID_SQUARED: run(b, MW_LINK_SIGMOID_SQUARED); break;
 	case MW_LINK_SQUARED: run(b, MW_LINK_SQUARED); break;
 	}
 }
