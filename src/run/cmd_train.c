@@ -15,6 +15,7 @@
 #include "run/progress.h"
 #include "run/record.h"
 #include "run/run.h"
+#include "run/theory.h"
 #include "run/tmix_of_run.h"
 #include "run/train.h"
 
@@ -137,6 +138,7 @@ static int evaluate(struct mw_run *run, struct mw_err *err)
 	run->staleness_p99 = mw_hist_quantile(h, 0.99);
 	mw_free(h);
 	print_evaluation(run, e);
+	MW_TRY(mw_theory_evaluated(run, e, err));
 	MW_TRY(mw_metrics_events(run, err));
 	MW_TRY(mw_metrics_evaluation(run, e, err));
 	if (run->hooks && run->hooks->evaluated)
@@ -344,6 +346,7 @@ static int report(struct mw_run *run, struct mw_err *err)
 				100 * mw_lost_share(run));
 		mw_tmix_print(run);
 		mw_control_print(run);
+		mw_theory_print(run);
 		if (run->replay)
 			print_replay(run);
 	}

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "run/run.h"
+#include "run/theory_impl.h"
 
 #define EVAL_BATCH 256
 
@@ -113,38 +114,65 @@ static void score(struct mw_run *run, struct scoring *s, double *loss, double *a
 		*accuracy = (double)sum.correct / (double)sum.n;
 }
 
-/* Norm of the gradient of the whole objective: one pass on one thread, the sum in double. */
-static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw_err *err)
+/*
+ * Gradient of the batch's mean loss plus penalty at run->average into bench->g: dim floats, or the touched groups' (sparse).
+ * Returns how many floats.
+ */
+static size_t gradient(struct mw_run *run, const struct mw_batch *b, const uint32_t **group)
 {
 	const struct mw_model *m = run->model;
 	struct mw_bench *bench = &run->bench[0];
+	*group = NULL;
+	if (!m->sparse) {
+		m->ops->grad(m, bench->work, b, run->average, bench->g);
+		return m->dim;
+	}
+	size_t n = m->ops->touch(m, bench->work, b, group) * m->width;
+	for (size_t g = 0; g < n; g++)
+		bench->x[g] = run->average[(size_t)(*group)[g / m->width] * m->width + g % m->width];
+	m->ops->grad(m, bench->work, b, bench->x, bench->g);
+	return n;
+}
+
+void mw_gradient_mean(struct mw_run *run, const struct mw_rows *rows, uint64_t lo, uint64_t hi, double *sum)
+{
+	const struct mw_model *m = run->model;
+	const float *part = run->bench[0].g;
+	const uint32_t *group;
 	uint64_t row[EVAL_BATCH];
-	double *sum = mw_alloc_array(m->dim, sizeof(*sum), "the full gradient", err), square = 0;
+	double all = (double)(hi - lo);
+	uint32_t most = mw_bench_batch(run) < EVAL_BATCH ? mw_bench_batch(run) : EVAL_BATCH;
+	memset(sum, 0, m->dim * sizeof(*sum));
+	while (lo < hi) {
+		struct mw_batch b = { .data = run->train, .row = row, .n = 0 };
+		while (b.n < most && lo < hi)
+			row[b.n++] = mw_rows_at(rows, lo++);
+		size_t n = gradient(run, &b, &group);
+		for (size_t g = 0; g < n; g++)
+			sum[group ? (size_t)group[g / m->width] * m->width + g % m->width : g] +=
+				b.n / all * (double)part[g];
+	}
+}
+
+double mw_gradient_square(struct mw_run *run, uint64_t row)
+{
+	struct mw_batch b = { .data = run->train, .row = &row, .n = 1 };
+	const uint32_t *group;
+	double square = 0;
+	size_t n = gradient(run, &b, &group);
+	for (size_t g = 0; g < n; g++)
+		square += (double)run->bench[0].g[g] * (double)run->bench[0].g[g];
+	return square;
+}
+
+/* Norm of the gradient of the whole objective: one pass on one thread, the sum in double. */
+static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw_err *err)
+{
+	double *sum = mw_alloc_array(run->model->dim, sizeof(*sum), "the full gradient", err), square = 0;
 	if (!sum)
 		return err->code;
-	uint32_t most = mw_bench_batch(run) < EVAL_BATCH ? mw_bench_batch(run) : EVAL_BATCH;
-	for (uint64_t i = 0; i < n;) {
-		struct mw_batch b = { .data = bench->data, .row = row, .n = 0 };
-		while (b.n < most && i < n)
-			row[b.n++] = mw_rows_at(&run->rows, i++);
-		double share = (double)b.n / (double)n;
-		if (m->sparse) {
-			const uint32_t *group;
-			size_t k = m->ops->touch(m, bench->work, &b, &group);
-			for (size_t g = 0; g < k * m->width; g++)
-				bench->x[g] =
-					run->average[(size_t)group[g / m->width] * m->width + g % m->width];
-			m->ops->grad(m, bench->work, &b, bench->x, bench->g);
-			for (size_t g = 0; g < k * m->width; g++)
-				sum[(size_t)group[g / m->width] * m->width + g % m->width] +=
-					share * (double)bench->g[g];
-		} else {
-			m->ops->grad(m, bench->work, &b, run->average, bench->g);
-			for (size_t g = 0; g < m->dim; g++)
-				sum[g] += share * (double)bench->g[g];
-		}
-	}
-	for (size_t g = 0; g < m->dim; g++)
+	mw_gradient_mean(run, &run->rows, 0, n, sum);
+	for (size_t g = 0; g < run->model->dim; g++)
 		square += sum[g] * sum[g];
 	mw_free(sum);
 	*norm = sqrt(square);

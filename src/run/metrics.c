@@ -11,6 +11,7 @@
 #include "run/control.h"
 #include "run/progress.h"
 #include "run/record.h"
+#include "run/theory.h"
 
 /* A sample reads this many coordinates of every viewed replica at most: it must not disturb who computes. */
 enum { SAMPLED_COORDINATES = 1024 };
@@ -43,6 +44,8 @@ int mw_metrics_evaluation(struct mw_run *run, const struct mw_evaluation *e, str
 	json_object_set_new(j, "staleness", mw_hist_json(h, 0));
 	if (run->control)
 		json_object_set_new(j, "t_mix", mw_control_json(run));
+	if (run->theory)
+		json_object_set_new(j, "bound", mw_theory_json(run));
 	mw_free(h);
 	return write_line(run, j, err);
 }

@@ -111,3 +111,11 @@ void mw_order_skip(struct mw_order *o, uint64_t n)
 		n -= step;
 	}
 }
+
+const struct mw_rows *mw_order_own(const struct mw_order *o, uint64_t *lo, uint64_t *hi)
+{
+	*lo = o->first * o->unit;
+	*hi = *lo + (o->end - o->begin) * o->unit;
+	*hi = *hi < o->rows->n ? *hi : o->rows->n;
+	return o->rows;
+}

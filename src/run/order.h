@@ -43,6 +43,8 @@ void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, cons
 	uint64_t seed, uint32_t worker, uint32_t workers);
 /* The next n rows (indices into the dataset); goes on into the next epoch's order by itself. */
 void mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n);
+/* The rows that an epoch of this order goes through, where its worker has rows of its own: [*lo, *hi) of the result. */
+const struct mw_rows *mw_order_own(const struct mw_order *o, uint64_t *lo, uint64_t *hi);
 /* Skip n draws (resume). */
 void mw_order_skip(struct mw_order *o, uint64_t n);
 

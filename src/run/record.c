@@ -15,6 +15,7 @@
 #include "run/atomic_file.h"
 #include "run/control.h"
 #include "run/model_file.h"
+#include "run/theory.h"
 
 json_t *mw_json_number(double v)
 {
@@ -198,6 +199,8 @@ json_t *mw_record_summary(struct mw_run *run)
 	json_object_set_new(j, "epochs", json_real(e->epoch));
 	json_object_set_new(j, "staleness", h ? mw_hist_json(h, 1) : json_null());
 	json_object_set_new(j, "t_mix", run->t_mix ? json_incref(run->t_mix) : json_null());
+	if (run->theory)
+		json_object_set_new(j, "bound", mw_theory_json(run));
 	json_object_set_new(j, "lost_share", mw_json_number(mw_lost_share(run)));
 	json_object_set_new(j, "stale_policy", mw_stale_json(run));
 	json_object_set_new(j, "stopped_by", run->stopped_by ? json_string(run->stopped_by) : json_null());

@@ -129,6 +129,7 @@ struct mw_evaluation {
 };
 
 struct mw_train_hooks;
+struct mw_theory;
 
 struct mw_run {
 	struct mw_job *job;
@@ -152,6 +153,7 @@ struct mw_run {
 	struct mw_sched *staleness, *straggler, *compute_time, *push_time, *mix_time;
 	struct mw_knobs knobs;        /* at the start */
 	struct mw_timeline *timeline; /* NULL: nothing changes */
+	struct mw_theory *theory;     /* --bound; NULL: none */
 	struct mw_steer *steer;       /* --target-tmix: moves the knobs through the timeline; NULL: none */
 	uint32_t timeline_reported, steer_reported;
 	struct mw_hist *

@@ -13,6 +13,7 @@
 #include "run/setup.h"
 #include "run/setup_impl.h"
 #include "run/train.h"
+#include "run/theory.h"
 
 /* More virtual workers than this share one staleness histogram: 36 KB each would not stay in cache. */
 #define HISTOGRAMS_MAX 64
@@ -506,6 +507,7 @@ int mw_run_new_with(
 	MW_TRY(check_state(run, err));
 	MW_TRY(check_access(run, err));
 	MW_TRY(mw_steer_new(run, err));
+	MW_TRY(mw_theory_new(run, err));
 	resolve_bursts(run);
 	if (mw_tracing(run) && mw_control_records(run))
 		MW_FAIL(err, USAGE,
@@ -546,6 +548,7 @@ void mw_run_free(struct mw_run *run)
 	mw_layout_free(run->layout);
 	mw_timeline_free(run->timeline);
 	mw_steer_free(run->steer);
+	mw_theory_free(run->theory);
 	mw_sched_free(run->staleness);
 	mw_sched_free(run->straggler);
 	mw_sched_free(run->compute_time);

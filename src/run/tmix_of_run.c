@@ -16,21 +16,34 @@ static double constant_delay(const struct mw_run *run)
 	return mw_sched_fixed(run->staleness);
 }
 
-int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result *r, struct mw_err *err)
+static struct mw_mixing_knobs knobs_of(const struct mw_run *run, enum mw_norm norm, double work)
 {
 	double delay = constant_delay(run);
 	bool plans = run->protocol->n_slots > 0;
 	bool periodic = plans && run->protocol->due != MW_DUE_SSP;
-	struct mw_mixing_knobs k = { .mix_every = periodic ? run->knobs.mix_every : 0,
+	return (struct mw_mixing_knobs){ .mix_every = periodic ? run->knobs.mix_every : 0,
 		.slack = plans ? run->knobs.slack : 0,
 		.mix_fraction = plans ? run->opt->mix_fraction : 0,
 		.random_blocks = run->opt->mix_blocks == MW_BLOCKS_RANDOM,
 		/* free-running threads are not iid random: the value names the law that it assumes */
 		.activation = run->activation == MW_ACT_RR ? MW_ACT_RR : MW_ACT_RANDOM,
-		.norm = run->protocol->signed_plan ? MW_NORM_TV : MW_NORM_L2,
+		.norm = norm,
 		.seed = run->seed,
 		.work = work,
 		.delay = isfinite(delay) ? (uint64_t)delay : 0 };
+}
+
+int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result *r, struct mw_err *err)
+{
+	struct mw_mixing_knobs k = knobs_of(run, run->protocol->signed_plan ? MW_NORM_TV : MW_NORM_L2, work);
+	return mw_mixing_exact(run->protocol, &k, r, err);
+}
+
+int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work, struct mw_mixing_result *r,
+	struct mw_err *err)
+{
+	struct mw_mixing_knobs k = knobs_of(run, norm, work);
+	k.sums = true;
 	return mw_mixing_exact(run->protocol, &k, r, err);
 }
 

@@ -12,6 +12,9 @@
 void mw_tmix_of_run(struct mw_run *run);
 /* The exact value alone, at the cost of about `work` operations. An injected staleness that is no constant counts as 0. */
 int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result *r, struct mw_err *err);
+/* The same in a norm of choice, with S1 and S2. */
+int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work, struct mw_mixing_result *r,
+	struct mw_err *err);
 /* One line of it for people. */
 void mw_tmix_print(struct mw_run *run);
 

@@ -162,6 +162,10 @@ const struct mw_option mw_train_option_table[] = {
 		"Evaluate the training loss on at most N rows; 0: all." },
 	{ "grad-norm", MW_OPT_BOOL, F(grad_norm), "no", 0, 0, NULL, NULL,
 		"Compute the norm of the full gradient at every evaluation." },
+	{ "bound", MW_OPT_BOOL, F(bound), "no", 0, 0, NULL, NULL,
+		"At every evaluation, the convergence theorem that covers this run, its bound with constants "
+		"estimated "
+		"from the data, and the measured mean of |grad f|^2 beside it." },
 	{ "target-loss", MW_OPT_FLOAT, F(target_loss), "0", 0, 0, NULL, "LOSS",
 		"Stop once the validation loss (without --val: the training loss) is at most this; 0: no "
 		"target." },

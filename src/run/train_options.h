@@ -54,7 +54,7 @@ struct mw_train_options {
 	/* evaluation */
 	double eval_every;
 	int64_t eval_rows;
-	bool grad_norm;
+	bool grad_norm, bound;
 	double target_loss, target_accuracy;
 	int64_t sample_every;
 	int estimate;
