@@ -70,12 +70,45 @@ static void any_size(void **state)
 			}
 }
 
+static void view_is(
+	const char *name, const char *graph, uint32_t n, struct mw_mixing_knobs k, double want, bool bound)
+{
+	struct made m = make(name, graph, n, k.activation != MW_ACT_RR);
+	struct mw_mixing_result r = solve(m.p, k);
+	struct mw_mixing_view v;
+	struct mw_err err = { 0 };
+	assert_int_equal(mw_mixing_view(m.p, &k, &r, &v, &err), 0);
+	if (fabs(v.t_mix - want) > 1e-9 || v.bound != bound)
+		fail_msg("%s of %u: %g%s, not %g", name, n, v.t_mix, v.bound ? " at most" : "", want);
+	drop(&m);
+}
+
+/* A view that none but its worker changes adds nothing; one read from a shared row is n - 1 steps older, or random. */
+static void views(void **state)
+{
+	(void)state;
+	view_is("sync-ring", NULL, 8, L2(), 4, false);
+	view_is("async-ps", NULL, 8, L2(), 11, false);
+	view_is("async-ps", NULL, 8, L2_TURN(), 8, false);
+	view_is("hogwild", NULL, 8, L2_TURN(), 8, false); /* as copies of a server: tau + 1 */
+	view_is("hogwild", NULL, 8, L2(), 11, false);     /* P(tau >= k) = (7/8)^k <= 1/4 */
+	view_is("hogwild", NULL, 8, L2(.delay = 5), 6, false);
+	view_is("hogwild", NULL, 1, L2(), 1, false);
+	view_is("async-ring", NULL, 8, L2_TURN(), 21 + 8, true);
+	/* complete graph: d(k)^2 = r^k, r = 1 - 1/15; the mean over a is a sum of two geometric series, q = 1 - 1/16 */
+	double q = 1 - 1. / 16, r = 1 - 1. / 15, k = 1;
+	while ((pow(r, k) - pow(q, k)) / (r - q) / 16 + pow(q, k) > 0.25)
+		k++;
+	view_is("async-gossip", "complete", 16, L2(), k, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_value),
 		cmocka_unit_test(errors),
 		cmocka_unit_test(any_size),
+		cmocka_unit_test(views),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

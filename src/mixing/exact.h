@@ -87,6 +87,15 @@ int mw_mixing_matrix(const double *w, uint32_t rows, const double *pi, double *p
 int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, uint32_t n, double *d,
 	struct mw_err *err);
 
+/* The mixing time when a view that is held while its gradient is computed counts as a row too. */
+struct mw_mixing_view {
+	double t_mix; /* in the unit of t_mix; NAN: not known (view.c says where it is) */
+	bool bound;   /* at most this */
+};
+/* r: what mw_mixing_exact has found for the same knobs. RESOURCE: out of memory. */
+int mw_mixing_view(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs,
+	const struct mw_mixing_result *r, struct mw_mixing_view *out, struct mw_err *err);
+
 /*
  * The inverse: the smallest slack gamma, or the largest period k, for which t_mix <= want (other knobs as given). The
  * result at that value goes to *at. When even gamma = 1 (k = 1) mixes too slowly the return is 0 and *value NAN (0).

@@ -101,6 +101,7 @@ struct answer {
 	const struct mw_protocol *p;
 	const char *graph;
 	struct mw_mixing_result r, other;
+	struct mw_mixing_view view;
 	double slack;
 	int64_t every;
 	struct mw_mixing_result at_slack, at_every;
@@ -130,6 +131,8 @@ static void print_json(const struct answer *a, FILE *f)
 	json_object_set_new(root, "graph", a->graph ? json_string(a->graph) : json_null());
 	json_object_set_new(root, "workers", json_integer(a->p->workers));
 	json_object_set_new(root, "activation", json_string(activation[a->o->activation]));
+	json_object_set_new(root, "t_mix_view",
+		json_pack("{s:o,s:b}", "value", tmix_number(a->view.t_mix), "bound", a->view.bound));
 	json_object_set_new(root, "other_norm", result_json(a, &a->other));
 	if (a->o->want > 0)
 		json_object_set_new(root, "needed",
@@ -153,7 +156,7 @@ static void print_csv(const struct answer *a, FILE *f)
 	const struct mw_mixing_result *both[2] = { &a->r, &a->other };
 	fprintf(f, "protocol,graph,workers,norm,eps,t_mix,error,unit,gradient_steps,seconds,lambda2,S1,S2,t_"
 		   "inf,t_1,t_q,"
-		   "method,reason\n");
+		   "method,reason,t_mix_view\n");
 	for (int i = 0; i < 2; i++) {
 		const struct mw_mixing_result *r = both[i];
 		mw_output_csv(f, a->p->ops->name);
@@ -171,6 +174,7 @@ static void print_csv(const struct answer *a, FILE *f)
 		mw_output_csv(f, r->method);
 		fputc(',', f);
 		mw_output_csv(f, r->reason);
+		csv_number(f, i ? NAN : a->view.t_mix);
 		fputc('\n', f);
 	}
 }
@@ -245,6 +249,9 @@ static void print_text(const struct answer *a, FILE *f)
 		a->graph ? a->graph : "", a->p->workers,
 		a->p->clock == MW_CLOCK_ROUND ? "in rounds (a barrier)" : activation[a->o->activation]);
 	if (r->mixes) {
+		print_field(f, "t_mix_view", a->view.t_mix,
+			a->view.bound ? "at most: views held while a gradient is computed count too"
+				      : "views held while a gradient is computed count too");
 		print_field(f, "gradient steps", r->gradient_steps, "of all workers together");
 		print_field(f, "rounds", r->gradient_steps / a->p->workers, "gradient steps / workers");
 		if (a->o->throughput > 0)
@@ -290,6 +297,7 @@ static int solve(struct answer *a, const struct mw_mixing_knobs *k, struct mw_er
 		other.work = OTHER_NORM_WORK;
 	MW_TRY(mw_mixing_exact(a->p, k, &a->r, err));
 	MW_TRY(mw_mixing_exact(a->p, &other, &a->other, err));
+	MW_TRY(mw_mixing_view(a->p, k, &a->r, &a->view, err));
 	if (!a->other.mixes && !strncmp(a->other.reason, "not computed", 12))
 		snprintf(a->other.reason, sizeof(a->other.reason),
 			"not computed, for speed; ask for it with --norm %s",

@@ -33,10 +33,22 @@ static struct mw_mixing_knobs knobs_of(const struct mw_run *run, enum mw_norm no
 		.delay = isfinite(delay) ? (uint64_t)delay : 0 };
 }
 
+static enum mw_norm norm_of(const struct mw_run *run)
+{
+	return run->protocol->signed_plan ? MW_NORM_TV : MW_NORM_L2;
+}
+
 int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result *r, struct mw_err *err)
 {
-	struct mw_mixing_knobs k = knobs_of(run, run->protocol->signed_plan ? MW_NORM_TV : MW_NORM_L2, work);
+	struct mw_mixing_knobs k = knobs_of(run, norm_of(run), work);
 	return mw_mixing_exact(run->protocol, &k, r, err);
+}
+
+int mw_tmix_view(const struct mw_run *run, double work, const struct mw_mixing_result *r,
+	struct mw_mixing_view *v, struct mw_err *err)
+{
+	struct mw_mixing_knobs k = knobs_of(run, norm_of(run), work);
+	return mw_mixing_view(run->protocol, &k, r, v, err);
 }
 
 int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work, struct mw_mixing_result *r,
@@ -50,6 +62,7 @@ int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work,
 void mw_tmix_of_run(struct mw_run *run)
 {
 	struct mw_mixing_result r = { 0 };
+	struct mw_mixing_view v = { .t_mix = NAN };
 	struct mw_err err = { 0 };
 	json_t *j = json_object();
 	double delay = constant_delay(run);
@@ -58,12 +71,14 @@ void mw_tmix_of_run(struct mw_run *run)
 				   ? "the injected staleness is no constant number of writes"
 			   : run->steer ? "the knobs moved during the run (--target-tmix)"
 					: NULL;
-	if (none || mw_tmix_exact(run, WORK, &r, &err)) {
+	if (none || mw_tmix_exact(run, WORK, &r, &err) || mw_tmix_view(run, WORK, &r, &v, &err)) {
 		json_object_set_new(
 			j, "exact", json_pack("{sn ss}", "value", "reason", none ? none : err.msg));
 	} else {
 		json_t *e = json_object();
 		json_object_set_new(e, "value", r.mixes ? mw_json_number(r.t_mix) : json_null());
+		json_object_set_new(e, "view", mw_json_number(v.t_mix));
+		json_object_set_new(e, "view_bound", json_boolean(v.bound));
 		json_object_set_new(e, "target", json_string("t_ann"));
 		json_object_set_new(e, "norm", json_string(mw_norm_name(&r)));
 		json_object_set_new(e, "unit", json_string(mw_unit_name(r.unit)));

@@ -15,6 +15,9 @@ int mw_tmix_exact(const struct mw_run *run, double work, struct mw_mixing_result
 /* The same in a norm of choice, with S1 and S2. */
 int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work, struct mw_mixing_result *r,
 	struct mw_err *err);
+/* With the views that workers hold: see exact.h. r: of mw_tmix_exact. */
+int mw_tmix_view(const struct mw_run *run, double work, const struct mw_mixing_result *r,
+	struct mw_mixing_view *v, struct mw_err *err);
 /* One line of it for people. */
 void mw_tmix_print(struct mw_run *run);
 
