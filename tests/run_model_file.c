@@ -45,7 +45,7 @@ static void save(const struct mw_run *run, const char *path, float *x)
 {
 	struct mw_err err = { 0 };
 	json_t *about = json_pack("{ss}", "text", "with \"quotes\" and \xc3\xa4");
-	if (mw_model_file_save(path, run->model, x, about, &err))
+	if (mw_model_file_save(path, run->model, x, NULL, about, &err))
 		fail_msg("%s", err.msg);
 	json_decref(about);
 }
@@ -70,7 +70,7 @@ static void parameters_come_back(void **state)
 			       : j == 2 ? INFINITY
 					: (float)sin((double)j) * 1e10f;
 		save(t.run, path, x);
-		assert_int_equal(mw_model_file_load_params(path, t.run->model, y, &err), 0);
+		assert_int_equal(mw_model_file_load(path, t.run->model, y, NULL, &err), 0);
 		assert_memory_equal(x, y, dim * sizeof(*x));
 		assert_int_equal(mw_model_file_about(path, &about, &err), 0);
 		assert_string_equal(
@@ -125,7 +125,7 @@ static void expect_data_error(const struct mw_run *run, const char *path, const 
 {
 	struct mw_err err = { 0 };
 	float *x = calloc(run->model->dim, sizeof(*x));
-	int code = mw_model_file_load_params(path, run->model, x, &err);
+	int code = mw_model_file_load(path, run->model, x, NULL, &err);
 	if (code != MW_EDATA)
 		fail_msg("%s: loading gives %d (%s), not a data error", what, code, err.msg);
 	if (!strstr(err.msg, path))
@@ -196,7 +196,7 @@ static void garbage_is_an_error(void **state)
 	struct mw_err err = { 0 };
 	const char *path =
 		with_header("{\"x\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}", 3);
-	if (mw_model_file_load_params(path, t.run->model, x, &err))
+	if (mw_model_file_load(path, t.run->model, x, NULL, &err))
 		fail_msg("%s", err.msg);
 	json_t *about = NULL;
 	assert_int_equal(
@@ -214,7 +214,7 @@ static void saving_is_whole_or_not_at_all(void **state)
 	run_prepare(&t, "protocol=hogwild workers=1 data=synth:quadratic,dim=3,rows=1 model=quad");
 	json_t *about = json_object();
 	assert_true(mw_model_file_save("/nonexistent-folder/m.safetensors", t.run->model, t.run->average,
-			    about, &err) < 0);
+			    NULL, about, &err) < 0);
 	assert_non_null(strstr(err.msg, "/nonexistent-folder/m.safetensors"));
 	json_decref(about);
 	const char *path = temporary_path("twice.safetensors");

@@ -175,6 +175,7 @@ static const char *const resumable[] = {
 	"protocol=sync-ps workers=3 data=synth:images,rows=90,size=8,classes=3 model=mlp:8 augment=crop-flip",
 	"protocol=local-sgd workers=2 period=7 mix-precision=kahan slack=0.1",
 	"protocol=sync-gossip graph=complete workers=3 mix-precision=double slack=0.3",
+	"protocol=sync-ps workers=2 model=mlp:9,5 optimizer=amsgrad rate=0.01",
 };
 
 static void resumed_runs_are_the_same_to_the_bit(void **state)

@@ -522,7 +522,7 @@ static void refusals(void **state)
 		"model softmax learns from examples; synth:quadratic is a quadratic function: use --model "
 		"quad");
 	check_refused("logistic", &none, "table has no rows: there is nothing to train on");
-	assert_null(mw_model_find("resnet"));
+	assert_null(mw_model_find("no-such-model"));
 	mw_model_free(NULL);
 }
 

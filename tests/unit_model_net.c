@@ -512,7 +512,7 @@ static void layers(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(builders) / sizeof(*builders); i++) {
-		struct mw_dataset d = data_of(i % 2 ? 5 : 6, 6, 1 + i % 3, i % 2 ? 2 : 5);
+		struct mw_dataset d = data_of(i % 2 ? 6 : 7, 7, 1 + i % 3, i % 2 ? 2 : 5);
 		char spec[40];
 		builder = builders[i];
 		snprintf(spec, sizeof(spec), "layer test %zu", i);
