@@ -6,7 +6,7 @@
  *   portable  own kernels (net_kernel.h) on an image at a time; with --isa portable the same bits on every machine.
  *   blas      columns (im2col) and one product an image, by OpenBLAS.
  *
- * A layer of few channels, which oneDNN is slow on, is given to the own kernels.
+ * A layer that oneDNN has only its reference code for is given to the own kernels.
  */
 #ifndef MW_MODEL_CONV_H
 #define MW_MODEL_CONV_H

@@ -31,8 +31,13 @@ static struct mw_gemm blas = { blas_name, blas_multiply, 0 };
 static void look_at_openblas(void)
 {
 	const char *config = openblas_get_config(), *max = strstr(config, "MAX_THREADS=");
-	size_t word = strcspn(config, " "), more = config[word] ? 1 + strcspn(config + word + 1, " ") : 0;
-	snprintf(blas_name, sizeof(blas_name), "%.*s", (int)(word + more), config); /* "OpenBLAS 0.3.21" */
+	size_t name = strcspn(config, " ");
+	if (config[name]) /* "OpenBLAS 0.3.21 ..." */
+		name += 1 + strcspn(config + name + 1, " ");
+	if (name < sizeof(blas_name)) {
+		memcpy(blas_name, config, name);
+		blas_name[name] = '\0';
+	}
 	openblas_set_num_threads(1);
 	if (strstr(config, "SINGLE_THREADED"))
 		why_not = "this OpenBLAS is built without threads, and gives wrong numbers when several "
