@@ -25,6 +25,7 @@ cd "$root"
 out=${OUT:-runs/experiments}/$name
 mkdir -p "$out"
 begin_s=$EPOCHREALTIME
+done_before=$(find "$out" -name run.json | wc -l)
 failures=0
 
 say() { echo "$name: $*" >&2; }
@@ -89,7 +90,7 @@ keep_results() {
 		echo "machine   $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, Linux $(uname -r)"
 		echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) (1, 5, 15 minutes, at the end)"
 		echo "seeds     as in the job file and in the column seed"
-		echo "took      $seconds s"
+		echo "took      $seconds s$([ "$done_before" -eq 0 ] || echo ", where $done_before runs had been done before")"
 	} >"$out/origin.txt"
 	say "took $seconds s; results in $out"
 	if [ $keep = yes ]; then

@@ -182,13 +182,19 @@ static void runs_are_read(void **state)
 	assert_true(isnan(mw_past_steps_to(&p.past[1], 0.3)));
 	assert_true(fabs(mw_past_steps_to(&p.past[2], 0.3) - 100) <
 		    1e-9); /* validation loss where there is one */
-	/* the lowest loss that all reach is 0.4: after 75, 100 and 100 * 0.6 / 0.7 steps; t_mix 8, 20, 12 */
+	/* least losses 0.2, 0.4, 0.3: three in four of three runs are all, 0.4: after 75, 100 and 100 * 0.6 / 0.7 steps */
 	assert_int_equal(mw_past_figure(&p, "tmix-target", NAN, &f, &err), 0);
 	assert_non_null(f);
 	assert_int_equal(f->series[0].n, 3);
 	assert_true(fabs(f->series[0].y[0] - 75) < 1e-9 && fabs(f->series[0].y[1] - 100) < 1e-9);
 	assert_true(fabs(f->series[0].y[2] - 60 / 0.7) < 1e-9);
 	has(f->note, "3 runs to loss 0.4. Spearman's rank correlation 1.000");
+	mw_figure_free(f);
+	/* t_mix 8, 20, 12; steps 93.75, never, 100 */
+	assert_int_equal(mw_past_figure(&p, "tmix-target", 0.3, &f, &err), 0);
+	assert_int_equal(f->series[0].n, 2);
+	has(f->note, "2 runs to loss 0.3; 1 more never reach it");
+	has(f->note, "Spearman's rank correlation 1.000");
 	mw_figure_free(f);
 	assert_int_equal(mw_past_figure(&p, "staleness", NAN, &f, &err), 0);
 	assert_null(f);

@@ -51,7 +51,7 @@ static const struct mw_option table[] = {
 	{ "ylabel", MW_OPT_STRING, F(ylabel), NULL, 0, 0, NULL, "TEXT",
 		"Label of the y axis, with its unit." },
 	{ "target-loss", MW_OPT_FLOAT, F(target_loss), "0", 0, 0, NULL, "LOSS",
-		"tmix-target: the loss to be reached; 0: the lowest that all runs reach." },
+		"tmix-target: the loss to be reached; 0: one that three runs in four reach." },
 	{ "format", MW_OPT_CHOICE, F(format), "text", 0, 0, "text|json|csv", NULL,
 		"Form of the numbers printed." },
 	{ 0 },

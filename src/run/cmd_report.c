@@ -18,8 +18,8 @@ static const struct mw_option table[] = {
 	{ "out", MW_OPT_STRING, F(out), "report.html", 0, 0, NULL, "FILE", "The page; also -o." },
 	{ "title", MW_OPT_STRING, F(title), "mixwild report", 0, 0, NULL, "TEXT", "Title of the page." },
 	{ "target-loss", MW_OPT_FLOAT, F(target_loss), "0", 0, 0, NULL, "LOSS",
-		"The loss to which steps are counted in t_mix against steps-to-target; 0: the lowest that "
-		"all runs reach." },
+		"The loss to which steps are counted in t_mix against steps-to-target; 0: one that three "
+		"runs in four reach." },
 	{ 0 },
 };
 

@@ -63,12 +63,12 @@ static void write_series(const struct mw_figure *f, const char *data, FILE *out)
 				   : s->mark == MW_MARK_BOTH  ? "linespoints"
 							      : "points";
 		fprintf(out, "%s'%s' index %zu using 1:2 with %s linestyle %zu title ", comma, data, i, with,
-			i % 8 + 1);
+			i + 1);
 		quote(s->name, out);
 		comma = ", \\\n     ";
 		if (bars && s->mark != MW_MARK_BARS)
 			fprintf(out, "%s'%s' index %zu using 1:2:3:4 with yerrorbars linestyle %zu notitle",
-				comma, data, i, i % 8 + 1);
+				comma, data, i, i + 1);
 	}
 	fputc('\n', out);
 }
@@ -92,9 +92,10 @@ static int write_script(const struct mw_figure *f, const char *path, const char 
 		"# made by mixwild plot; in this folder: gnuplot %s\nset terminal %s noenhanced\nset output "
 		"'%s'\n",
 		base_name(path), terminal(strrchr(picture, '.')), base_name(picture));
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < f->n;
+		i++) /* the ninth series has the first one's colour, not its mark and dashes */
 		fprintf(out, "set style line %zu linecolor rgb '%s' dashtype %zu pointtype %zu\n", i + 1,
-			mw_figure_colour(i), i % 5 + 1, i < 7 ? i + 5 : 4);
+			mw_figure_colour(i), (i + i / 8) % 5 + 1, (i + 3 * (i / 8)) % 8 + 4);
 	fputs("set title ", out);
 	quote(f->title, out);
 	fputs("\nset xlabel ", out);

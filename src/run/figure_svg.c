@@ -210,10 +210,10 @@ static void draw_mark(size_t i, double x, double y, FILE *out)
 	static const char *const shapes[] = { "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "m-4 -4h8v8h-8z",
 		"m0 -5l5 9h-10z", "m0 -5l5 5l-5 5l-5 -5z", "m0 5l5 -9h-10z", "m-4 -4l8 8m0 -8l-8 8",
 		"m-5 0h10m-5 -5v10", "m-3 -5h6v10h-6z" };
-	size_t n = sizeof(shapes) / sizeof(*shapes);
+	size_t n = sizeof(shapes) / sizeof(*shapes), shape = (i + 3 * (i / n)) % n;
 	fprintf(out, "<path class=\"mark\" stroke=\"%s\" fill=\"%s\" d=\"M%.1f %.1f%s\"/>",
-		mw_figure_colour(i), i % n == 5 || i % n == 6 ? "none" : mw_figure_colour(i), x, y,
-		shapes[i % n]);
+		mw_figure_colour(i), shape == 5 || shape == 6 ? "none" : mw_figure_colour(i), x, y,
+		shapes[shape]);
 }
 
 static void draw_points(

@@ -37,8 +37,8 @@ double mw_past_steps_to(const struct mw_past *p, double target);
 /* The figures of runs by name: "loss-steps" and so on, in the report's order; NULL after the last. */
 extern const char *const mw_past_figures[];
 /*
- * One of them; *out is NULL where the runs have nothing to show in it. target: the loss of tmix-target; NAN: one that all
- * runs reach. USAGE: no such figure.
+ * One of them; *out is NULL where the runs have nothing to show in it. target: the loss of tmix-target; NAN: one that
+ * three runs in four reach. USAGE: no such figure.
  */
 int mw_past_figure(const struct mw_pasts *p, const char *name, double target, struct mw_figure **out,
 	struct mw_err *err);

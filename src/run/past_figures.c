@@ -210,11 +210,18 @@ static void describe(const char *what, const struct mw_interval *v, char *text, 
 		snprintf(text + used, size - used, "%s: none", what);
 }
 
-/* The lowest loss that all runs reach, but those that diverged. */
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* The loss that three runs in four reach: one that all reach is reached before they differ. NAN: no losses. */
 static double common_target(const struct mw_pasts *p)
 {
-	double target = -INFINITY;
-	for (size_t i = 0; i < p->n; i++) {
+	double *best = calloc(p->n + 1, sizeof(*best));
+	uint32_t n = 0;
+	for (size_t i = 0; best && i < p->n; i++) {
 		size_t k;
 		json_t *m;
 		double least = INFINITY;
@@ -225,25 +232,32 @@ static double common_target(const struct mw_pasts *p)
 			v = isfinite(v) ? v : mw_past_number(m, "train_loss");
 			least = v < least ? v : least;
 		}
-		if (end && strcmp(end, "diverged") && isfinite(least) && least > target)
-			target = least;
+		if (end && strcmp(end, "diverged") && isfinite(least))
+			best[n++] = least;
 	}
+	if (n)
+		qsort(best, n, sizeof(*best), by_value);
+	double target = n ? best[(3 * (size_t)n + 3) / 4 - 1] : NAN;
+	free(best);
 	return target;
 }
 
-static int note_correlation(struct mw_figure *f, double target, size_t never, struct mw_err *err)
+/* Runs with a t_mix, and the steps that they need; NEVER: they don't reach the target, and are the slowest by rank. */
+#define NEVER 1e300
+
+static int note_correlation(
+	struct mw_figure *f, double target, const double *x, const double *y, uint32_t n, struct mw_err *err)
 {
 	char note[500];
 	struct mw_interval s, l;
 	const struct mw_series *v = &f->series[0];
-	MW_TRY(mw_correlation_bootstrap(
-		MW_SPEARMAN, v->x, v->y, (uint32_t)v->n, LEVEL, RESAMPLES, 1, &s, err));
+	MW_TRY(mw_correlation_bootstrap(MW_SPEARMAN, x, y, n, LEVEL, RESAMPLES, 1, &s, err));
 	MW_TRY(mw_correlation_bootstrap(
 		MW_PEARSON_LOG_X, v->x, v->y, (uint32_t)v->n, LEVEL, RESAMPLES, 1, &l, err));
 	snprintf(note, sizeof(note), "%zu runs to loss %.5g", v->n, target);
-	if (never)
-		snprintf(note + strlen(note), sizeof(note) - strlen(note), " (%zu more never reach it)",
-			never);
+	if (n > v->n)
+		snprintf(note + strlen(note), sizeof(note) - strlen(note),
+			"; %zu more never reach it and count as the slowest in the ranks", n - v->n);
 	snprintf(note + strlen(note), sizeof(note) - strlen(note), ". ");
 	describe("Spearman's rank correlation", &s, note, sizeof(note));
 	snprintf(note + strlen(note), sizeof(note) - strlen(note), "; ");
@@ -255,31 +269,36 @@ static int note_correlation(struct mw_figure *f, double target, size_t never, st
 
 static int tmix_target(const struct mw_pasts *p, double target, struct mw_figure **out, struct mw_err *err)
 {
-	size_t never = 0;
-	if (p->n < 3) {
-		*out = NULL;
+	uint32_t n = 0;
+	int ret = 0;
+	*out = NULL;
+	if (p->n < 3)
 		return MW_OK;
-	}
+	double *x = calloc(2 * p->n, sizeof(*x)), *y = x + p->n;
 	target = isfinite(target) ? target : common_target(p);
 	struct mw_figure *f = mw_figure_new("tmix-target", "Mixing time against steps to the target loss",
 		"t_mix (gradient steps)", "gradient steps to the target (of all workers)");
 	size_t series = f ? mw_figure_series(f, "a run", MW_MARK_POINTS) : 0;
-	for (size_t i = 0; f && i < p->n; i++) {
-		double x = mw_past_tmix(&p->past[i]), y = mw_past_steps_to(&p->past[i], target);
-		if (isfinite(x) && x > 0 && isfinite(y))
-			mw_figure_add(f, series, x, y);
-		never += isfinite(x) && !isfinite(y);
+	for (size_t i = 0; x && f && i < p->n; i++) {
+		double t = mw_past_tmix(&p->past[i]), steps = mw_past_steps_to(&p->past[i], target);
+		if (!isfinite(t) || t <= 0)
+			continue;
+		x[n] = t;
+		y[n++] = isfinite(steps) ? steps : NEVER;
+		if (isfinite(steps))
+			mw_figure_add(f, series, t, steps);
+	}
+	if (x && f && !f->failed && n >= 3)
+		ret = note_correlation(f, target, x, y, n, err);
+	free(x);
+	if (ret < 0) {
+		mw_figure_free(f);
+		return ret;
 	}
 	if (f) {
 		f->xlog = true;
 		f->ylog = true;
-	}
-	if (f && !f->failed && f->series[0].n >= 3) {
-		int ret = note_correlation(f, target, never, err);
-		if (ret < 0) {
-			mw_figure_free(f);
-			return ret;
-		}
+		f->failed = f->failed || !x;
 	}
 	return made(f, out, err);
 }

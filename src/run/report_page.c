@@ -35,7 +35,7 @@ static const char style[] =
 	"@media(max-width:520px){svg.chart text{font-size:21px}}"
 	"@media "
 	"print{body{max-width:none;font-size:10pt}section{break-inside:avoid}section.long{break-inside:auto}"
-	"figure{max-width:15cm}.wide{overflow:visible}.wide table{font-size:6.5pt}.wide td,.wide "
+	"figure{max-width:11.5cm}.wide{overflow:visible}.wide table{font-size:6.5pt}.wide td,.wide "
 	"th{white-space:normal;"
 	"padding:.1rem .25rem}}";
 
@@ -326,27 +326,64 @@ void mw_report_options(const struct mw_pasts *p, FILE *out)
 
 /* --- origins ------------------------------------------------------------------------------------------------------- */
 
+/* Version and machine; seeds are options, and a sweep's runs have no command line of their own. */
+static bool same_origin(const json_t *a, const json_t *b)
+{
+	static const char *const members[] = { "mixwild", "machine", "isa", "command" };
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		const json_t *x = json_object_get(a, members[i]), *y = json_object_get(b, members[i]);
+		if (x != y && (!x || !y || !json_equal(x, y)))
+			return false;
+	}
+	return true;
+}
+
+static const char *known(const char *text)
+{
+	return text ? text : "?";
+}
+
+static void write_origin(const struct mw_pasts *p, size_t at, FILE *out)
+{
+	const json_t *r = p->past[at].run;
+	const char *first = known(mw_past_text(r, "started")), *last = first,
+		   *command = mw_past_text(r, "command");
+	size_t same = 0;
+	for (size_t i = at; i < p->n; i++) {
+		const char *t = known(mw_past_text(p->past[i].run, "started"));
+		if (!same_origin(r, p->past[i].run))
+			continue;
+		same++;
+		first = strcmp(t, first) < 0 ? t : first;
+		last = strcmp(t, last) > 0 ? t : last;
+	}
+	fputs("<p><b>", out);
+	mw_html_text(p->past[at].name, out);
+	if (same > 1)
+		fprintf(out, "</b> and %zu more, started %s to %s", same - 1, first, last);
+	else
+		fprintf(out, "</b>, seed %.0f, started %s", mw_past_number(r, "seed"), first);
+	fprintf(out, "; mixwild %s; ", known(mw_past_text(r, "mixwild")));
+	mw_html_text(known(mw_past_text(r, "machine/cpu")), out);
+	fprintf(out, ", %.0f hardware threads, Linux %s, %s kernels", mw_past_number(r, "machine/online_pus"),
+		known(mw_past_text(r, "machine/kernel")), known(mw_past_text(r, "isa")));
+	if (command) {
+		fputs("<br><code>", out);
+		mw_html_text(command, out);
+		fputs("</code>", out);
+	}
+	fputs("</p>\n", out);
+}
+
 void mw_report_origins(const struct mw_pasts *p, FILE *out)
 {
 	begin("origin", "Where this comes from", true, out);
 	for (size_t i = 0; i < p->n && i < ROWS_MAX; i++) {
-		const json_t *r = p->past[i].run;
-		const char *version = mw_past_text(r, "mixwild"), *started = mw_past_text(r, "started"),
-			   *cpu = mw_past_text(r, "machine/cpu"), *kernel = mw_past_text(r, "machine/kernel"),
-			   *isa = mw_past_text(r, "isa"), *command = mw_past_text(r, "command");
-		fputs("<p><b>", out);
-		mw_html_text(p->past[i].name, out);
-		fprintf(out, "</b>: seed %.0f, mixwild %s, %s; ", mw_past_number(r, "seed"),
-			version ? version : "?", started ? started : "?");
-		mw_html_text(cpu ? cpu : "?", out);
-		fprintf(out, ", %.0f hardware threads, Linux %s, %s kernels",
-			mw_past_number(r, "machine/online_pus"), kernel ? kernel : "?", isa ? isa : "?");
-		if (command) {
-			fputs("<br><code>", out);
-			mw_html_text(command, out);
-			fputs("</code>", out);
-		}
-		fputs("</p>\n", out);
+		size_t before = 0;
+		while (before < i && !same_origin(p->past[before].run, p->past[i].run))
+			before++;
+		if (before == i)
+			write_origin(p, i, out);
 	}
 	end(out);
 }
