@@ -386,9 +386,9 @@ static int bound(const struct mw_pasts *p, double target, struct mw_figure **out
 	struct mw_figure *f = mw_figure_new("bound", "The theory's bound against what was measured",
 		"gradient steps (of all workers)", "mean of |grad f|^2 over the steps so far");
 	for (size_t i = 0; f && i < n; i++)
-		if (has(run[i], "bound/value")) {
+		if (has(run[i], "bound/bound")) {
 			any = true;
-			add_curve(f, run[i], ": bound", "steps", "bound/value", MW_MARK_LINES);
+			add_curve(f, run[i], ": bound", "steps", "bound/bound", MW_MARK_LINES);
 			add_curve(f, run[i], ": measured", "steps", "bound/measured", MW_MARK_LINES);
 		}
 	if (f)
