@@ -23,7 +23,8 @@ static void keeps_order_lines_and_repeated_keys(void **state)
 {
 	struct mw_ini ini;
 	(void)state;
-	load(&ini, "# about\n[global]\r\n a = 1 \n\n; more\n[ two ]\nb=x = y\nb =\na = long \\\n  line\nc=3");
+	load(&ini, "# about\n[global]\r\n a = 1 # one\n\n; more\n[ two ]\nb=x = '#' \"a # b\" c#d # y\nb "
+		   "=\na = long \\\n  line\nc=3");
 	assert_int_equal(ini.n, 2);
 	assert_string_equal(ini.section[0].name, "global");
 	assert_int_equal(ini.section[0].line, 2);
@@ -33,7 +34,7 @@ static void keeps_order_lines_and_repeated_keys(void **state)
 	const struct mw_ini_section *two = &ini.section[1];
 	assert_string_equal(two->name, "two");
 	assert_int_equal(two->n, 4);
-	assert_string_equal(two->entry[0].value, "x = y");
+	assert_string_equal(two->entry[0].value, "x = '#' \"a # b\" c#d");
 	assert_string_equal(two->entry[1].key, "b");
 	assert_string_equal(two->entry[1].value, "");
 	assert_string_equal(two->entry[2].value, "long    line");

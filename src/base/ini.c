@@ -47,6 +47,20 @@ static int add_section(struct mw_ini *ini, char *text, int line, struct mw_err *
 	return grown[ini->n++].name ? MW_OK : no_memory(ini->path, err);
 }
 
+/* Cut off a comment: # after space, outside of quotation marks. */
+static void cut_comment(char *value)
+{
+	char quote = 0;
+	for (char *s = value; *s; s++) {
+		if (!quote && *s == '#' && s > value && isspace((unsigned char)s[-1])) {
+			*s = 0;
+			return;
+		}
+		if (quote ? *s == quote : *s == '"' || *s == '\'')
+			quote = quote ? 0 : *s;
+	}
+}
+
 static int add_entry(struct mw_ini *ini, char *text, int line, struct mw_err *err)
 {
 	char *equals = strchr(text, '=');
@@ -54,6 +68,7 @@ static int add_entry(struct mw_ini *ini, char *text, int line, struct mw_err *er
 		MW_FAIL(err, USAGE, "%s:%d: neither [section] nor key = value: '%.60s'", ini->path, line,
 			text);
 	*equals = 0;
+	cut_comment(equals + 1);
 	char *key = strip(text);
 	if (!*key)
 		MW_FAIL(err, USAGE, "%s:%d: there is no key before '='", ini->path, line);

@@ -1,5 +1,6 @@
 /*
- * ini.h: a small reader of INI files: [section], key = value, comments after # or ; at a line's beginning. It keeps the
+ * ini.h: a small reader of INI files: [section], key = value, comments after # or ; at a line's
+ * beginning, or after # behind space. It keeps the
  * order, repeated keys and the line of everything, so that a message can name FILE:LINE.
  */
 #ifndef MW_BASE_INI_H

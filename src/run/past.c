@@ -38,7 +38,7 @@ static json_t *read_metrics(const char *folder)
 	ssize_t n;
 	while (f && (n = getline(&line, &size, f)) > 0) {
 		json_t *j = json_loadb(line, (size_t)n, 0, NULL);
-		if (json_is_object(j) && json_object_get(j, "train_loss"))
+		if (json_object_get(j, "train_loss") && !json_object_get(j, "event"))
 			json_array_append(list, j);
 		json_decref(j);
 	}
