@@ -1,6 +1,6 @@
 /*
  * run_shards.c: rows that belong to one worker for good: who gets which labels, equal parts, both engines; and the options
- * that act on pictures before the gradient and on the gradient before the optimizer.
+ * that act on pictures before the gradient, on the gradient before the optimizer, and the rate of its step.
  */
 #include "run_util.h"
 
@@ -299,6 +299,34 @@ static void clipped_steps(void **state)
 		}
 }
 
+/* The rate is taken every 64 rows of a worker: every step with batches of 64, every fourth with 16, the first 64 with 1. */
+static void rates_follow_rows(void **state)
+{
+	static const struct {
+		int batch, steps;
+	} forms[] = { { 64, 1 }, { 100, 1 }, { 16, 4 }, { 1, 64 } };
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct test_run t;
+		int batch = forms[i].batch, epoch = (640 + batch - 1) / batch;
+		run_open(&t,
+			"data=synth:quadratic,dim=1,cond=1,noise=0,rows=640 batch=%d engine=sim "
+			"protocol=sequential "
+			"rate=constant:0.5,warmup=1 epochs=1",
+			batch);
+		double x = (double)t.run->average[0] - (double)t.run->train->optimum[0];
+		assert_int_equal(t.run->total_steps, epoch);
+		for (int k = 0; k < epoch; k++) {
+			int block = k / forms[i].steps * forms[i].steps;
+			x -= 0.5 * block / epoch * x;
+			run_until(&t, (uint64_t)k + 1);
+			double got = (double)t.run->replicas.row[0].x[0] - (double)t.run->train->optimum[0];
+			assert_true(fabs(got - x) < 1e-6);
+		}
+		run_close(&t);
+	}
+}
+
 static float *average_of(const char *options, const char *engine, size_t *dim)
 {
 	struct test_run t;
@@ -345,6 +373,7 @@ int main(void)
 		cmocka_unit_test(workers_draw_their_shards),
 		cmocka_unit_test(shard_errors_say_what_to_do),
 		cmocka_unit_test(clipped_steps),
+		cmocka_unit_test(rates_follow_rows),
 		cmocka_unit_test(augmentation_is_reproducible),
 	};
 	return cmocka_run_group_tests_name("shards", tests, NULL, NULL);

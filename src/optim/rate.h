@@ -9,7 +9,8 @@
  *   A                               the same as constant:A
  *
  * Every form takes warmup=E (linear from 0 over the first E epochs). Progress is measured by the worker's own
- * steps, so that no shared counter is read; a worker evaluates the rate every MW_RATE_BLOCK own steps.
+ * steps, so that no shared counter is read; a worker evaluates the rate every MW_RATE_BLOCK rows
+ * (own steps with batches of one; every step with batches of 64 or more).
  */
 #ifndef MW_OPTIM_RATE_H
 #define MW_OPTIM_RATE_H

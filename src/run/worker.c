@@ -52,10 +52,11 @@ void mw_step_knobs(struct mw_worker *w)
 	}
 	if (w->step < w->rate_step)
 		return;
-	uint64_t block = w->step - w->step % MW_RATE_BLOCK;
+	uint64_t steps = run->batch < MW_RATE_BLOCK ? MW_RATE_BLOCK / run->batch : 1;
+	uint64_t block = w->step - w->step % steps;
 	w->rate = mw_rate_at(
 		w->knobs->rate, (double)block / (double)run->steps_per_epoch, run->opt->epochs, block);
-	w->rate_step = block + MW_RATE_BLOCK;
+	w->rate_step = block + steps;
 }
 
 /* --- view and gradient ------------------------------------------------------------------------------------------ */
