@@ -33,7 +33,7 @@ static struct mw_passive *play(const struct noise *c, struct made *m)
 	mw_rng_init(&rng, 3, c->n);
 	for (size_t i = 0; i < cells; i++)
 		bias[i] = c->bias * mw_rng_normal(&rng);
-	assert_int_equal(mw_passive_new(p->rows, p->pi, COORDS, c->stride, &s, &err), 0);
+	assert_int_equal(mw_passive_new(p->rows, p->pi, COORDS, c->stride, 0, &s, &err), 0);
 	for (uint32_t t = 0; t < c->steps + 300; t++) {
 		bool round = p->clock == MW_CLOCK_ROUND;
 		uint32_t w = round ? 0 : (uint32_t)mw_rng_below(&rng, p->workers);

@@ -9,7 +9,7 @@
 #include "mixing/internal.h"
 #include "mixing/linalg.h"
 
-enum { FEWEST = 100, PARTS = 4 };
+enum { FEWEST = 100, PARTS = 8, PART_LEAST = 50 };
 #define SINGULAR 1e-9 /* eigenvalues of C0 below this share of the largest are no direction */
 
 struct mw_passive {
@@ -22,11 +22,14 @@ struct mw_passive {
 	uint8_t *flat;   /* coords: the flatter half */
 	double *z[2], *c0, *c1, *inverse, *a, *values;
 	struct mix_space space;
-	double raw; /* t_1 as it was computed last, without the correction for curvature */
+	uint64_t epoch;
+	double *u[2]; /* rows each: the slowest direction of a half */
+	double rho, raw,
+		lambda_y; /* as computed last: the corrected radius, the uncorrected one, and what was divided out */
 };
 
-int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t stride, struct mw_passive **out,
-	struct mw_err *err)
+int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t stride, uint64_t epoch,
+	struct mw_passive **out, struct mw_err *err)
 {
 	size_t cells = (size_t)rows * rows, floats = (size_t)rows * coords;
 	*out = NULL;
@@ -37,9 +40,11 @@ int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t st
 	*out = s;
 	if (!s)
 		return err->code;
-	*s = (struct mw_passive){ .rows = rows, .coords = coords, .pi = pi, .stride = stride };
+	*s = (struct mw_passive){
+		.rows = rows, .coords = coords, .pi = pi, .stride = stride, .epoch = epoch
+	};
 	s->x = mw_alloc_array(MW_PASSIVE_SNAPSHOTS * floats, sizeof(float), "snapshots", err);
-	s->mean = mw_alloc_array(3 * floats + 2 * (size_t)coords + 4 * cells + rows, sizeof(double),
+	s->mean = mw_alloc_array(3 * floats + 2 * (size_t)coords + 4 * cells + 3 * rows, sizeof(double),
 		"the passive estimator", err);
 	s->flat = mw_alloc(coords, "the passive estimator", err);
 	if (!s->x || !s->mean || !s->flat)
@@ -52,6 +57,8 @@ int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t st
 	s->inverse = s->c1 + cells;
 	s->a = s->inverse + cells;
 	s->values = s->a + cells;
+	s->u[0] = s->values + rows;
+	s->u[1] = s->u[0] + rows;
 	return mix_space_init(&s->space, rows, pi, err);
 }
 
@@ -204,15 +211,89 @@ static double radius(struct mw_passive *s)
 	return mix_radius(&s->space, s->a);
 }
 
+static double time_of(const struct mw_passive *s, double rho, uint32_t hop)
+{
+	return rho > 0 && rho < 1 ? (double)s->stride * hop * M_LN2 / -log(rho) : NAN;
+}
+
 /* t_1 from snapshots [from, to), each compared with the one `hop` before; NAN: not identified. */
 static double first_moment(struct mw_passive *s, uint32_t from, uint32_t to, uint32_t hop)
 {
 	take_means(s, from, to);
-	double lambda_y = take_slopes(s, from, to, hop);
+	s->lambda_y = fmin(take_slopes(s, from, to, hop), 1);
 	correlate(s, from, to, hop);
-	double raw = radius(s), rho = raw / fmin(lambda_y, 1);
-	s->raw = (double)s->stride * hop * M_LN2 / -log(raw);
-	return lambda_y > 0 && rho > 0 && rho < 1 ? (double)s->stride * hop * M_LN2 / -log(rho) : NAN;
+	s->raw = radius(s);
+	s->rho = s->lambda_y > 0 ? s->raw / s->lambda_y : NAN;
+	return time_of(s, s->rho, hop);
+}
+
+/* v^T C v with the symmetric part of C. */
+static double form(uint32_t n, const double *c, const double *v)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < n; j++)
+			sum += v[i] * c[(size_t)i * n + j] * v[j];
+	return sum;
+}
+
+/*
+ * The direction u in which C1 is the largest against C0 (symmetric parts), of what `correlate` has left; returns
+ * u^T C1 u / u^T C0 u. Destroys C0. NAN: none.
+ */
+static double slowest(struct mw_passive *s, double *u)
+{
+	uint32_t n = s->rows, m = 0;
+	double *v = s->inverse; /* rows: eigenvectors of C0 over the roots of their eigenvalues */
+	if (!mix_eigen(n, s->c0, s->values, true))
+		return NAN;
+	for (uint32_t k = 0; k < n; k++)
+		if (s->values[k] > SINGULAR * s->values[n - 1]) {
+			for (uint32_t i = 0; i < n; i++)
+				v[(size_t)m * n + i] = s->c0[(size_t)k * n + i] / sqrt(s->values[k]);
+			m++;
+		}
+	for (uint32_t k = 0; k < m; k++)
+		for (uint32_t l = 0; l < m; l++) {
+			double sum = 0;
+			for (uint32_t i = 0; i < n; i++)
+				for (uint32_t j = 0; j < n; j++)
+					sum += v[(size_t)k * n + i] * v[(size_t)l * n + j] *
+					       (s->c1[(size_t)i * n + j] + s->c1[(size_t)j * n + i]) / 2;
+			s->a[(size_t)k * m + l] = sum;
+		}
+	if (!m || !mix_eigen(m, s->a, s->values, true))
+		return NAN;
+	memset(u, 0, n * sizeof(*u));
+	for (uint32_t k = 0; k < m; k++)
+		for (uint32_t i = 0; i < n; i++)
+			u[i] += s->a[(size_t)(m - 1) * m + k] * v[(size_t)k * n + i];
+	return s->values[m - 1];
+}
+
+/*
+ * The slowest of several directions that are nearly as slow is chosen by chance too, so its radius is too large. By how
+ * much shows where it is chosen on one half of the snapshots and valued on the other. Returns the logarithm of the ratio,
+ * at least 0.
+ */
+static double optimism(struct mw_passive *s)
+{
+	uint32_t half = s->n / 2;
+	double chosen, valued = 0;
+	take_means(s, 0, s->n);
+	take_slopes(s, 0, s->n, 1);
+	correlate(s, 0, half, 1);
+	if (isnan(slowest(s, s->u[0])))
+		return 0;
+	correlate(s, half, s->n, 1);
+	valued += form(s->rows, s->c1, s->u[0]) / form(s->rows, s->c0, s->u[0]) / 2;
+	if (isnan(slowest(s, s->u[1])))
+		return 0;
+	correlate(s, 0, half, 1);
+	valued += form(s->rows, s->c1, s->u[1]) / form(s->rows, s->c0, s->u[1]) / 2;
+	correlate(s, 0, s->n, 1);
+	chosen = slowest(s, s->u[0]);
+	return valued > 0 && chosen > valued ? log(chosen / valued) : 0;
 }
 
 /* Mean square disagreement of [from, to) with the mean of all taken off. */
@@ -233,31 +314,42 @@ static bool stationary(struct mw_passive *s)
 	return ratio > 0.5 && ratio < 2;
 }
 
-/*
- * From contiguous parts. Parts are noisier than the whole by the root of their number: the standard error. A radius of a
- * noisy matrix is biased up, by an amount that falls with the length: what the parts show of it is taken off the value.
- * The correction for curvature is trusted by half: curvatures differ between coordinates.
- */
-static void correct(struct mw_passive *s, struct mw_estimate *out)
+/* Standard error, from contiguous parts: they are noisier than the whole by the root of their number. */
+static double noise(struct mw_passive *s)
 {
-	double sum = 0, squares = 0, corrected = out->value, raw = s->raw;
-	uint32_t n = 0;
-	for (uint32_t k = 0; k < PARTS; k++) {
-		double t = first_moment(s, s->n * k / PARTS, s->n * (k + 1) / PARTS, 1);
+	double sum = 0, squares = 0;
+	uint32_t n = 0, parts = s->n / PART_LEAST < PARTS ? s->n / PART_LEAST : PARTS;
+	for (uint32_t k = 0; k < parts; k++) {
+		double t = first_moment(s, s->n * k / parts, s->n * (k + 1) / parts, 1);
 		if (isnan(t))
 			continue;
 		sum += t;
 		squares += t * t;
 		n++;
 	}
-	if (n < 2) {
+	return n > 1 ? sqrt(fmax(squares / n - sum * sum / n / n, 0) / (n - 1)) : INFINITY;
+}
+
+/*
+ * Two biases are taken off the value, and half of what each of them changes goes into its error: the optimism of a largest
+ * eigenvalue; and what the average's own autocorrelation says too much of curvature. In an epoch every row comes once, so
+ * the noise of an epoch sums to nothing and the average comes back to where it began, at an apparent rate of 3 over the
+ * epoch's length, curvature or not. If that explains all of the correction, half of it is taken back.
+ */
+static void correct(struct mw_passive *s, struct mw_estimate *out)
+{
+	double rho = s->rho, raw = s->raw, gone = 1 - s->lambda_y;
+	double epochs = s->epoch ? fmin(1, 3 * (double)s->stride / (double)s->epoch / fmax(gone, 1e-12)) : 0;
+	double chance = noise(s), o = exp(-optimism(s));
+	double corrected = time_of(s, rho * o, 1), as_seen = time_of(s, raw * o, 1);
+	double curvature = (corrected - as_seen) / 2;
+	if (!isfinite(chance) || !isfinite(corrected)) {
 		out->error = out->value;
 		return;
 	}
-	double mean = sum / n, bias = fmax(mean - out->value, 0) / (PARTS - 1);
-	double noise = sqrt(fmax(squares / n - mean * mean, 0) / (n - 1));
-	out->value -= bias;
-	out->error = hypot(hypot(noise, bias), (corrected - raw) / 2);
+	double luck = (time_of(s, rho, 1) - corrected) / 2;
+	out->value = corrected - epochs * curvature;
+	out->error = hypot(hypot(chance, luck), curvature);
 }
 
 /*

@@ -17,9 +17,12 @@ enum { MW_PASSIVE_ROWS_MAX = 128, MW_PASSIVE_COORDINATES = 64, MW_PASSIVE_SNAPSH
 
 struct mw_passive;
 
-/* Snapshots of rows x coords floats; the last MW_PASSIVE_SNAPSHOTS are kept. stride: native steps between two. */
-int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t stride, struct mw_passive **out,
-	struct mw_err *err);
+/*
+ * Snapshots of rows x coords floats; the last MW_PASSIVE_SNAPSHOTS are kept. stride: native steps between two. epoch: native
+ * steps in which every row of the data comes once (0: never, noise is independent).
+ */
+int mw_passive_new(uint32_t rows, const double *pi, uint32_t coords, uint64_t stride, uint64_t epoch,
+	struct mw_passive **out, struct mw_err *err);
 void mw_passive_free(struct mw_passive *s);
 uint64_t mw_passive_stride(const struct mw_passive *s);
 void mw_passive_add(struct mw_passive *s, const float *x);

@@ -110,19 +110,40 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 	return 0;
 }
 
+/* Native steps after which a fixed order of exchanges begins again. */
+static uint64_t period_of(const struct mw_run *run)
+{
+	const struct mw_protocol *p = run->protocol;
+	uint64_t every = (uint64_t)run->knobs.mix_every * run->n_blocks, choices = 1;
+	for (uint32_t s = 0; s < p->n_slots; s++)
+		choices = p->slot[s].n > choices ? p->slot[s].n : choices;
+	return every * choices * (p->clock == MW_CLOCK_ROUND ? 1 : run->n_workers);
+}
+
+/* About a quarter of t_mix; whole periods of a fixed order, if they are not much longer, so that one matrix fits. */
+static uint64_t passive_stride(const struct mw_control *c, double t)
+{
+	uint64_t stride = t > 4 ? (uint64_t)(t / 4) : 1, period = period_of(c->run);
+	if (!c->fixed || (double)period > 2 * t)
+		return stride;
+	return stride < period ? period : stride / period * period;
+}
+
 static int make_passive(struct mw_control *c, double t, struct mw_err *err)
 {
 	struct mw_run *run = c->run;
-	size_t dim = run->model->dim;
-	if (run->protocol->rows > MW_PASSIVE_ROWS_MAX || run->protocol->signed_plan)
+	size_t dim = run->model->dim /
+		     run->n_blocks; /* blocks are exchanged at different times: the first one is seen */
+	bool round = run->protocol->clock == MW_CLOCK_ROUND;
+	if (run->protocol->rows > MW_PASSIVE_ROWS_MAX || run->protocol->signed_plan || !dim)
 		return 0;
 	c->coords = dim < MW_PASSIVE_COORDINATES ? (uint32_t)dim : MW_PASSIVE_COORDINATES;
 	c->coordinates =
 		mw_alloc_array((size_t)run->protocol->rows * c->coords, sizeof(float), "snapshots", err);
 	if (!c->coordinates)
 		return err->code;
-	uint64_t stride = t > 4 ? (uint64_t)(t / 4) : 1;
-	return mw_passive_new(run->protocol->rows, run->protocol->pi, c->coords, stride, &c->passive, err);
+	return mw_passive_new(run->protocol->rows, run->protocol->pi, c->coords, passive_stride(c, t),
+		run->steps_per_epoch * (round ? 1 : run->n_workers), &c->passive, err);
 }
 
 static int make(struct mw_control *c, struct mw_err *err)

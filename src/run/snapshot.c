@@ -19,9 +19,10 @@ void mw_snapshot_columns(const struct mw_run *run, uint32_t block, float *out)
 
 void mw_snapshot_parameters(const struct mw_run *run, uint32_t n, float *out)
 {
+	size_t dim = run->replicas.dim / run->n_blocks;
 	for (uint32_t i = 0; i < run->replicas.n; i++)
 		for (uint32_t k = 0; k < n; k++)
-			*out++ = mw_ld(&run->replicas.row[i].x[run->replicas.dim * k / n]);
+			*out++ = mw_ld(&run->replicas.row[i].x[dim * k / n]);
 }
 
 uint64_t mw_native_steps(const struct mw_run *run)
