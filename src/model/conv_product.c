@@ -57,7 +57,7 @@ static float *panel_new(const struct mw_conv_shape *s, struct mw_err *err)
 	return mw_alloc_array(depth_of(s) * out, sizeof(float), "a convolution", err);
 }
 
-static void *new (const struct mw_conv_shape *s, bool own, const struct mw_gemm *gemm,
+static void *work_new(const struct mw_conv_shape *s, bool own, const struct mw_gemm *gemm,
 	struct mw_conv_space *space, struct mw_err *err)
 {
 	struct work *w = mw_alloc(sizeof(*w), "a convolution", err);
@@ -92,14 +92,14 @@ static void *own_new(const struct mw_conv_shape *s, uint32_t batch, const struct
 	struct mw_conv_space *space, struct mw_err *err)
 {
 	(void)batch;
-	return new (s, true, gemm, space, err);
+	return work_new(s, true, gemm, space, err);
 }
 
 static void *columns_new(const struct mw_conv_shape *s, uint32_t batch, const struct mw_gemm *gemm,
 	struct mw_conv_space *space, struct mw_err *err)
 {
 	(void)batch;
-	return new (s, false, gemm, space, err);
+	return work_new(s, false, gemm, space, err);
 }
 
 /* --- weights ------------------------------------------------------------------------------------------------------- */

@@ -172,7 +172,7 @@ static int gradient_norm(struct mw_run *run, uint64_t n, double *norm, struct mw
 	if (!sum)
 		return err->code;
 	mw_gradient_mean(run, &run->rows, 0, n, sum);
-	for (size_t g = 0; g < run->model->dim; g++)
+	for (size_t g = 0; g < run->model->trained; g++)
 		square += sum[g] * sum[g];
 	mw_free(sum);
 	*norm = sqrt(square);
