@@ -116,7 +116,8 @@ static void tables_become_series(void **state)
 	(void)state;
 	assert_int_equal(
 		mw_table_load(
-			temporary_file("p,n,t,ok\na,2,1,1\nb,2,5,1\na,2,3,1\na,4,9,1\na,2,99,0\n"), &t, &err),
+			temporary_file("p,n,t,ok\na,2,1,1\nb,2,5,1\nc,2,,1\na,2,3,1\na,4,9,1\na,2,99,0\n"),
+			&t, &err),
 		0);
 	assert_int_equal(mw_table_plot(&t, &want, f, &err), 0);
 	assert_int_equal(f->n, 2);

@@ -102,7 +102,8 @@ static int write_script(const struct mw_figure *f, const char *path, const char 
 	quote(f->xlabel, out);
 	fputs("\nset ylabel ", out);
 	quote(f->ylabel, out);
-	fprintf(out, "\nset grid\nset rmargin 4\nset key below spacing 1.2 height 1\n%s%s",
+	fprintf(out,
+		"\nset grid\nset rmargin 4\nset format xy '%%g'\nset key below spacing 1.2 height 1\n%s%s",
 		f->xlog ? "set logscale x\n" : "", f->ylog ? "set logscale y\n" : "");
 	write_series(f, base_name(data), out);
 	bool bad = ferror(out);

@@ -360,9 +360,8 @@ static int consensus(const struct mw_pasts *p, double target, struct mw_figure *
 	size_t n = choose(p, run);
 	bool any = false;
 	(void)target;
-	struct mw_figure *f =
-		mw_figure_new("consensus", "Consensus distance", "gradient steps (of all workers)",
-			"RMS distance of the replicas from their average (parameter units)");
+	struct mw_figure *f = mw_figure_new("consensus", "Consensus distance",
+		"gradient steps (of all workers)", "RMS distance from the average (parameter units)");
 	note_choice(p, n, f);
 	for (size_t i = 0; f && i < n; i++)
 		add_curve(f, run[i], "", "steps", "consensus_distance", MW_MARK_LINES);

@@ -230,6 +230,10 @@ int mw_table_plot(
 		for (size_t r = row; r < t->rows; r++)
 			if (keep[r] && same_series(t, want, &c, row, r))
 				add_point(t, want, &c, keep, r, f, series);
+		if (!f->failed && !f->series[series].n) { /* no row of it has both numbers */
+			free(f->series[series].name);
+			f->n--;
+		}
 	}
 	free(keep);
 	return ret;
