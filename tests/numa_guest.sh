@@ -55,12 +55,14 @@ train "$all" "$nodes" "cached, shards" --protocol cached --data-place shard --mi
 train "$all" "$nodes" "sync-ring of dense rows" --protocol sync-ring --data synth:dense,rows=400,features=2000 $strict
 train "$all" "$nodes" "hogwild, a copy of the data on each node" --data-place replicate $strict
 train "$cpus" 1 "one node only" --protocol cached $strict
+echo 0 >/proc/sys/kernel/numa_balancing # it would move what isn't bound
 train "$all" "$nodes" "first touch, shards" --protocol numa --mem first-touch --data-place shard
 mixwild train --data $data --epochs 1 --workers "$all" --mem interleave --out /tmp/run --force >/tmp/out 2>/tmp/err
 grep -q "^replica 0 *all nodes .*P#0 .*P#1 " /tmp/run/layout.txt
 say $? "interleave: replica 0 is on several nodes"
 
 # Where threads really are, by the kernel's word, in the middle of a run.
+rm -r /tmp/run
 mixwild train --data $data --epochs 1000000 --eval-every 0 --protocol numa --workers "$all" --bind spread --out /tmp/run \
 	--force >/tmp/out 2>/tmp/err &
 pid=$!

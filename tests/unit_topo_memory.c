@@ -146,10 +146,10 @@ static void test_refused(void **state)
 	char *p = mw_alloc_pages(10 * page_bytes(), "block", NULL);
 	memset(&err, 0, sizeof(err));
 	l->mem = MW_MEM_NODE;
-	assert_int_equal(mw_node_move(l, 0, p, 10 * page_bytes(), &err), 0); /* pages stay: no error */
+	assert_int_equal(mw_node_bind(l, 0, p, 10 * page_bytes(), &err), 0); /* no error */
 	l->mem_strict = true;
-	assert_int_equal(mw_node_move(l, 0, p, 10 * page_bytes(), &err), MW_ERESOURCE);
-	assert_non_null(strstr(err.msg, "can't be moved to node P#"));
+	assert_int_equal(mw_node_bind(l, 0, p, 10 * page_bytes(), &err), MW_ERESOURCE);
+	assert_non_null(strstr(err.msg, "can't be bound to node P#"));
 	mw_arena_mbind = real;
 	mw_free(p);
 	mw_layout_free(l);

@@ -43,6 +43,8 @@ static void own_bytes(
 		      : mw_data_part_offset(run->train, part, part_begins(run, worker + 1));
 }
 
+enum { SHARDS = MW_ALL_NODES - 1 };
+
 static bool by_rows(const struct mw_data_part *part)
 {
 	return part->row_bytes || part->nz_bytes;
@@ -60,36 +62,33 @@ static void copy_bytes(void *arg)
 	memcpy(c->to, c->from, c->bytes);
 }
 
-/* Where pages can't be bound: a new array, each worker's part of it written first by a thread on its node. */
-static int rewrite_part(struct mw_run *run, const struct mw_data_part *part, struct mw_err *err)
+/*
+ * A new array whose pages are bound before they are written, by a thread on their node (which places them where binding is
+ * refused). node MW_ALL_NODES: in turn on all; SHARDS: each worker's part on its node.
+ */
+static int rewrite(struct mw_run *run, const struct mw_data_part *part, uint32_t node, struct mw_err *err)
 {
+	struct mw_layout *l = run->layout;
+	bool shards = node == SHARDS, all = node == MW_ALL_NODES;
 	char *fresh = mw_alloc_pages(part->bytes + MW_DATA_SLACK, "the data by node", err);
 	if (!fresh)
 		return err->code;
-	for (uint32_t w = 0; w < run->n_workers; w++) {
-		size_t from, to;
-		own_bytes(run, part, w, &from, &to);
+	for (uint32_t w = 0; w < (shards ? run->n_workers : 1); w++) {
+		size_t from = 0, to = part->bytes;
+		if (shards)
+			own_bytes(run, part, w, &from, &to);
 		if (to <= from)
 			continue; /* more workers than rows share them */
+		uint32_t there = shards ? (uint32_t)l->slot[w].node : all ? 0 : node;
 		struct copy c = { fresh + from, (const char *)*part->at + from, to - from };
-		mw_layout_on_node(run->layout, (uint32_t)run->layout->slot[w].node, copy_bytes, &c);
+		if (mw_node_bind(l, all ? MW_ALL_NODES : there, fresh + from, to - from, err) < 0) {
+			mw_free(fresh);
+			return err->code;
+		}
+		mw_layout_on_node(l, there, copy_bytes, &c);
 	}
 	mw_free(*part->at);
 	*part->at = fresh;
-	return 0;
-}
-
-static int shard_part(struct mw_run *run, const struct mw_data_part *part, struct mw_err *err)
-{
-	if (run->layout->mem == MW_MEM_FIRST_TOUCH)
-		return rewrite_part(run, part, err);
-	for (uint32_t w = 0; w < run->n_workers; w++) {
-		size_t from, to;
-		own_bytes(run, part, w, &from, &to);
-		if (to > from)
-			MW_TRY(mw_node_move(run->layout, (uint32_t)run->layout->slot[w].node,
-				(char *)*part->at + from, to - from, err));
-	}
 	return 0;
 }
 
@@ -134,7 +133,7 @@ static int copy_dataset(struct mw_run *run, uint32_t node, struct mw_err *err)
 	return 0;
 }
 
-/* The first node has the data as loaded, moved there; the others have copies. */
+/* The first node has the data as loaded, written anew there; the others have copies. */
 static int replicate(struct mw_run *run, struct mw_err *err)
 {
 	struct mw_data_part part[MW_DATA_PARTS_MAX];
@@ -144,7 +143,8 @@ static int replicate(struct mw_run *run, struct mw_err *err)
 	if (!run->node_data)
 		return err->code;
 	for (size_t i = 0; i < n; i++)
-		MW_TRY(mw_node_move(run->layout, 0, *part[i].at, part[i].bytes, err));
+		if (run->layout->mem_applied)
+			MW_TRY(rewrite(run, &part[i], 0, err));
 	run->node_data[0] = run->train;
 	for (uint32_t node = 1; node < run->layout->n_nodes; node++)
 		MW_TRY(copy_dataset(run, node, err));
@@ -155,14 +155,16 @@ int mw_place_data(struct mw_run *run, struct mw_err *err)
 {
 	struct mw_data_part part[MW_DATA_PARTS_MAX];
 	size_t n = mw_dataset_parts(run->train, part);
-	bool shard = run->opt->data_place == MW_DATA_SHARD && run->layout->mem_applied;
+	bool placed = run->layout->mem_applied, shard = run->opt->data_place == MW_DATA_SHARD;
 	if (run->opt->data_place == MW_DATA_REPLICATE && !run->exclusive && run->layout->n_nodes > 1)
 		MW_TRY(replicate(run, err));
 	else
-		for (size_t i = 0; i < n; i++)
-			MW_TRY(shard && by_rows(&part[i]) ? shard_part(run, &part[i], err)
-							  : mw_node_move(run->layout, MW_ALL_NODES,
-								    *part[i].at, part[i].bytes, err));
+		for (size_t i = 0; i < n && placed; i++) {
+			if (shard && by_rows(&part[i]))
+				MW_TRY(rewrite(run, &part[i], SHARDS, err));
+			else if (run->layout->mem != MW_MEM_FIRST_TOUCH)
+				MW_TRY(rewrite(run, &part[i], MW_ALL_NODES, err));
+		}
 	n = mw_dataset_parts(run->train, part); /* arrays may be new ones */
 	for (size_t i = 0; i < n; i++)
 		mw_thp_collapse(*part[i].at, part[i].bytes);

@@ -72,6 +72,8 @@ static void touch_pages(const struct mw_arena *a, char *p, size_t bytes)
 static void place_pages(struct mw_arena *a, void *p, size_t bytes)
 {
 	mw_thp_advise(p, bytes);
+	if (a->policy.mode == MPOL_INTERLEAVE && bytes < MW_HUGE_FROM)
+		madvise(p, bytes, MADV_NOHUGEPAGE); /* one huge page is on one node */
 	if (a->policy.mode == MPOL_DEFAULT)
 		touch_pages(a, p, bytes);
 	else if (mw_arena_mbind(p, bytes, a->policy.mode, a->policy.nodes, MW_NODE_BITS + 1, 0) < 0)
@@ -176,7 +178,7 @@ void *mw_arena_alloc(struct mw_arena *a, size_t bytes, const char *what, struct 
 	void *p = mallocx(bytes ? bytes : 1, flags);
 	if (!p)
 		return out_of_memory(bytes, what, a, err);
-	if (align == HUGE_PAGE_BYTES)
+	if (align == HUGE_PAGE_BYTES && a->policy.mode != MPOL_INTERLEAVE)
 		mw_thp_advise(p, bytes); /* the extent may have been mapped under another setting */
 	return p;
 }

@@ -27,6 +27,9 @@ struct mw_mem_policy {
 	unsigned long cpus[MW_CPU_WORDS];
 };
 
+/* Pieces smaller than this get no huge pages where several nodes share a range of memory. */
+#define MW_HUGE_FROM ((size_t)32 << 20)
+
 struct mw_arena;
 
 /* The arena of a policy. NULL with err set (RESOURCE) when it can't be made. Thread-safe. */

@@ -6,6 +6,7 @@
 #include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,8 +14,6 @@
 
 /* Pages of one block that are looked at, at most: asking costs about a microsecond each. */
 enum { LOOK_MAX = 1024 };
-
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 /* --- arenas --------------------------------------------------------------------------------------------------------- */
 
@@ -74,6 +73,21 @@ static int get_arenas(struct mw_layout *l, enum mw_mem mem, int *refused, struct
 	return 0;
 }
 
+/* Pages that aren't bound don't stay where they were touched if the kernel balances NUMA nodes. */
+static void note_balancing(const struct mw_layout *l)
+{
+	const struct mw_layout_priv *p = l->priv;
+	FILE *f = l->mem == MW_MEM_FIRST_TOUCH && l->machine_nodes > 1
+			  ? fopen("/proc/sys/kernel/numa_balancing", "re")
+			  : NULL;
+	if (!f)
+		return;
+	if (fgetc(f) > '0')
+		fprintf(p->m.notes, "The kernel balances NUMA nodes (kernel.numa_balancing): it may move "
+				    "pages that are not bound.\n");
+	fclose(f);
+}
+
 int mw_layout_open_arenas(struct mw_layout *l, bool always, struct mw_err *err)
 {
 	struct mw_layout_priv *p = l->priv;
@@ -90,8 +104,10 @@ int mw_layout_open_arenas(struct mw_layout *l, bool always, struct mw_err *err)
 	if (!p->arena)
 		return MW_ERESOURCE;
 	MW_TRY(get_arenas(l, l->mem, &refused, err));
-	if (!refused)
+	if (!refused) {
+		note_balancing(l);
 		return 0;
+	}
 	if (l->mem_strict)
 		MW_FAIL(err, RESOURCE,
 			"--mem-strict: the kernel refuses to bind memory (mbind: %s; containers often do): "
@@ -104,6 +120,7 @@ int mw_layout_open_arenas(struct mw_layout *l, bool always, struct mw_err *err)
 		"runs on their node instead.\n",
 		strerror(refused));
 	l->mem = MW_MEM_FIRST_TOUCH;
+	note_balancing(l);
 	return get_arenas(l, l->mem, &refused, err);
 }
 
@@ -144,64 +161,23 @@ void mw_layout_on_node(const struct mw_layout *l, uint32_t node, void (*fn)(void
 		syscall(SYS_sched_setaffinity, 0, (size_t)n, before);
 }
 
-/* Pages that are on one of the nodes are not moved by the policy alone: say where each is to go. */
-static void spread_pages(const struct mw_layout *l, char *p, size_t bytes)
-{
-	enum { BATCH = 1024 };
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = bytes / page, chunk = HUGE_PAGE_BYTES / page;
-	void *at[BATCH];
-	int node[BATCH], status[BATCH];
-	if (n < 2 * chunk * l->n_nodes)
-		chunk = 1; /* huge pages stay whole where there are enough of them */
-	for (size_t i = 0; i < n; i += BATCH) {
-		size_t k = n - i < BATCH ? n - i : BATCH;
-		for (size_t j = 0; j < k; j++) {
-			at[j] = p + (i + j) * page;
-			node[j] = l->node_os[(i + j) / chunk % l->n_nodes];
-		}
-		if (syscall(SYS_move_pages, 0, (long)k, at, node, status, (long)MPOL_MF_MOVE) < 0)
-			return; /* where pages are is looked up later, and told */
-	}
-}
-
-/* The kernel leaves pages behind that it is busy with: ask again for them. */
-static long move_to_node(const struct mw_mem_policy *policy, char *p, size_t bytes)
-{
-	long ret = 0;
-	for (int i = 0; i < 5; i++) {
-		struct mw_pages pages = { 0 };
-		ret = mw_arena_mbind(p, bytes, policy->mode, policy->nodes, MW_NODE_BITS + 1, MPOL_MF_MOVE);
-		mw_pages_look(&pages, p, bytes);
-		if (ret < 0 || !mw_pages_strays(&pages, (int)policy->os))
-			break;
-		usleep(2000);
-	}
-	return ret;
-}
-
-int mw_node_move(const struct mw_layout *l, uint32_t node, void *p, size_t bytes, struct mw_err *err)
+int mw_node_bind(const struct mw_layout *l, uint32_t node, void *p, size_t bytes, struct mw_err *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t start = ((uintptr_t)p + page - 1) & ~(page - 1);
 	uintptr_t end = ((uintptr_t)p + bytes + page - 1) & ~(page - 1);
+	bool all = node == MW_ALL_NODES;
 	struct mw_mem_policy policy;
-	long ret;
 	if (!l->mem_applied || l->mem == MW_MEM_FIRST_TOUCH || start >= end)
 		return 0;
-	if (node == MW_ALL_NODES) {
-		fill_policy(&policy, l, 0, MW_MEM_INTERLEAVE);
-		ret = mw_arena_mbind((void *)start, end - start, policy.mode, policy.nodes, MW_NODE_BITS + 1,
-			MPOL_MF_MOVE);
-		if (ret == 0)
-			spread_pages(l, (char *)start, end - start);
-	} else {
-		fill_policy(&policy, l, node, MW_MEM_NODE);
-		ret = move_to_node(&policy, (char *)start, end - start);
-	}
-	if (ret < 0 && l->mem_strict)
-		MW_FAIL(err, RESOURCE, "--mem-strict: %.1f MB can't be moved to node P#%u: %s",
-			(double)bytes / 1e6, policy.os, strerror(errno));
-	return 0;
+	fill_policy(&policy, l, all ? 0 : node, all ? MW_MEM_INTERLEAVE : MW_MEM_NODE);
+	if (bytes < MW_HUGE_FROM)
+		madvise((void *)start, end - start, MADV_NOHUGEPAGE);
+	if (mw_arena_mbind((void *)start, end - start, policy.mode, policy.nodes, MW_NODE_BITS + 1, 0) == 0 ||
+		!l->mem_strict)
+		return 0;
+	MW_FAIL(err, RESOURCE, "--mem-strict: %.1f MB can't be bound to node P#%u: %s", (double)bytes / 1e6,
+		policy.os, strerror(errno));
 }
 
 static void count_page(struct mw_pages *pages, int os)
