@@ -302,9 +302,16 @@ static void resnet(void **state)
 static void engines(void **state)
 {
 	(void)state;
-	follow("lenet5", "conv=blas", false);
 	follow("lenet5", "conv=portable", false);
+	follow("resnet20", "conv=portable", false);
+#ifdef HAVE_CBLAS
+	follow("lenet5", "conv=blas", false);
 	follow("resnet20", "conv=blas", false);
+#endif
+#ifdef HAVE_ONEDNN
+	follow("lenet5", "conv=onednn", false);
+	follow("resnet20", "conv=onednn", false);
+#endif
 }
 
 int main(void)

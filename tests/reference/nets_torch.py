@@ -177,7 +177,7 @@ for name, kind, *rates in NETS:
         floats += [train(kind, torch.float32, new, rate, torch.channels_last, turn)[0] for turn in (1, 2, 3)]
         with torch.backends.mkldnn.flags(enabled=False):
             floats.append(train(kind, torch.float32, new, rate)[0])
-        print("run", optimizer, rate, " ".join("%s=%s" % kv for kv in options.items()))
+        print(" ".join(["run", optimizer, "%g" % rate] + ["%s=%s" % kv for kv in options.items()]))
         for i, d in enumerate(first):
             print("step", i, digest(i, d))
         spread = 0
