@@ -78,9 +78,13 @@ static void log_ticks(struct axis *a)
 				(every < 2 || d % every == 0))
 				a->tick[a->n++] = v;
 		}
-	if (a->n < 2) {
+	if (a->n < 2) { /* less than two of them: round numbers instead */
+		struct axis plain = { .min = pow(10, a->min), .max = pow(10, a->max) };
+		linear_ticks(&plain);
 		a->n = 0;
-		linear_ticks(a);
+		for (size_t i = 0; i < plain.n; i++)
+			if (plain.tick[i] > 0)
+				a->tick[a->n++] = log10(plain.tick[i]);
 	}
 }
 
@@ -142,10 +146,10 @@ static double py(const struct axis *a, double v)
 static void tick_text(double v, char *text, size_t size)
 {
 	double a = fabs(v);
-	if (a >= 1e4 && a < 1e6 && fmod(a, 100) < 1e-6)
-		snprintf(text, size, "%gk", v / 1e3);
+	if (a >= 1e4 && a < 1e6)
+		snprintf(text, size, "%.4gk", v / 1e3);
 	else if (a >= 1e6 && a < 1e9)
-		snprintf(text, size, "%gM", v / 1e6);
+		snprintf(text, size, "%.4gM", v / 1e6);
 	else
 		snprintf(text, size, "%.4g", v);
 }

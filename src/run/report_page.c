@@ -26,7 +26,7 @@ static const char style[] =
 	"th,td{text-align:left;padding:.15rem .5rem;border-bottom:1px solid #ddd;vertical-align:top}"
 	"td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
 	".wide td,.wide th{white-space:nowrap}"
-	"td.name{white-space:normal;min-width:9rem}"
+	"td.name{white-space:normal;min-width:14rem;overflow-wrap:normal}"
 	".node,.core,.pu{border:1px solid "
 	"#888;border-radius:4px;padding:.3rem;margin:.2rem;display:inline-block;"
 	"vertical-align:top;font-size:.85rem}.node{border-width:2px}.core{background:#f4f4f4}"
@@ -203,15 +203,16 @@ static void draw_layout(const json_t *layout, FILE *out)
 	json_array_foreach(workers, w, worker) bound = bound || number_of(worker, "pu_os") >= 0;
 	if (!bound) {
 		fprintf(out,
-			"<p>%zu workers, none of them bound to a hardware thread (virtual workers, or --bind "
+			"<p>%zu worker%s, none bound to a hardware thread (virtual workers, or --bind "
 			"none); "
 			"%.0f of %.0f hardware threads could be used.</p>\n",
-			json_array_size(workers), mw_past_number(layout, "usable_pus"),
-			mw_past_number(layout, "machine_pus"));
+			json_array_size(workers), json_array_size(workers) == 1 ? "" : "s",
+			mw_past_number(layout, "usable_pus"), mw_past_number(layout, "machine_pus"));
 		return;
 	}
-	fprintf(out, "<p>%zu workers, bind %s, places %s; w: worker, P#: hardware thread.</p>\n<div>",
-		json_array_size(workers), bind ? bind : "?", places ? places : "?");
+	fprintf(out, "<p>%zu worker%s, bind %s, places %s; w: worker, P#: hardware thread.</p>\n<div>",
+		json_array_size(workers), json_array_size(workers) == 1 ? "" : "s", bind ? bind : "?",
+		places ? places : "?");
 	json_array_foreach(workers, w, worker) if (first_with(workers, w, "node_os", NULL, 0))
 		draw_node(workers, number_of(worker, "node_os"), out);
 	fputs("</div>\n", out);
