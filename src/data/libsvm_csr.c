@@ -178,8 +178,8 @@ static int take_place(struct mw_libsvm_csr *s, const struct mw_libsvm_chunk *c, 
 
 static void copy_rows(struct mw_dataset *d, const struct mw_libsvm_chunk *c, uint64_t row, uint64_t nnz)
 {
-	if (c->y == d->y + row)
-		return; /* parsed in its place */
+	if (!c->rows || c->y == d->y + row)
+		return; /* nothing there (nor arrays, perhaps), or parsed in its place */
 	memcpy(d->col + nnz, c->col, c->nnz * sizeof(*c->col));
 	memcpy(d->val + nnz, c->val, c->nnz * sizeof(*c->val));
 	memcpy(d->y + row, c->y, c->rows * sizeof(*c->y));
