@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/checksum.h"
+#include "base/mem.h"
 #include "base/rng.h"
 #include "data/cache_file.h"
 #include "data_util.h"
@@ -79,6 +80,23 @@ static void same_with_and_without(void **state)
 		mw_dataset_free(used);
 		assert_int_equal(unlink(cache_path(REQ(.path = path), 0)), 0);
 	}
+}
+
+/* An array of a mapped set may be replaced by one of the program's own: each is freed in its way. */
+static void replaced_array(void **state)
+{
+	const char *path = write_text("replaced", text);
+	struct mw_dataset *d;
+	uint32_t *fresh;
+	(void)state;
+	mw_dataset_free(load_noting(REQ(.path = path, ON), "written: "));
+	d = load_noting(REQ(.path = path, AUTO), "used: ");
+	fresh = mw_alloc_array(d->nnz + 16, sizeof(*fresh), "columns", NULL);
+	assert_non_null(fresh);
+	memcpy(fresh, d->col, d->nnz * sizeof(*fresh));
+	mw_dataset_free_array(d, d->col);
+	d->col = fresh;
+	mw_dataset_free(d);
 }
 
 /* Auto writes nothing; on writes once. */
@@ -544,6 +562,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_with_and_without),
+		cmocka_unit_test(replaced_array),
 		cmocka_unit_test(who_writes),
 		cmocka_unit_test(stale_source),
 		cmocka_unit_test(settles),

@@ -158,25 +158,25 @@ out:
 	return ret;
 }
 
-/* What a cache file would hold. */
-static void free_rows(struct mw_dataset *d)
+void mw_dataset_free_array(const struct mw_dataset *d, void *array)
 {
-	mw_free(d->row_ptr);
-	mw_free(d->col);
-	mw_free(d->val);
-	mw_free(d->y);
-	mw_free(d->label_value);
-	mw_free(d->label_count);
+	const char *map = d->map, *p = array;
+	if (!map || p < map || p >= map + d->map_bytes)
+		mw_free(array);
 }
 
 void mw_dataset_free(struct mw_dataset *d)
 {
 	if (!d)
 		return;
+	mw_dataset_free_array(d, d->row_ptr);
+	mw_dataset_free_array(d, d->col);
+	mw_dataset_free_array(d, d->val);
+	mw_dataset_free_array(d, d->y);
+	mw_dataset_free_array(d, d->label_value);
+	mw_dataset_free_array(d, d->label_count);
 	if (d->map)
 		munmap(d->map, d->map_bytes);
-	else
-		free_rows(d);
 	mw_free(d->x);
 	mw_free(d->pixel);
 	mw_free(d->curvature);

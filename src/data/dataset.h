@@ -80,7 +80,7 @@ struct mw_data_request {
 	uint64_t seed; /* synth */
 	int threads;   /* parse threads; 0: one for each CPU this process may use */
 	enum mw_cache_use cache;
-	bool coarse;   /* CIFAR-100: the 20 coarse labels, not the 100 fine ones; a test set follows `like` */
+	bool coarse; /* CIFAR-100: the 20 coarse labels, not the 100 fine ones; a test set follows `like` */
 	bool keep_bytes; /* images stay bytes (IMAGE); else they become DENSE rows of values in [0, 1] */
 };
 
@@ -88,6 +88,8 @@ struct mw_data_request {
  */
 int mw_dataset_load(const struct mw_data_request *req, struct mw_dataset **out, struct mw_err *err);
 void mw_dataset_free(struct mw_dataset *d);
+/* Free one of d's arrays, to put another in its place; one that lies in a mapped cache stays there. */
+void mw_dataset_free_array(const struct mw_dataset *d, void *array);
 
 /* One of the big arrays of a dataset, for who places or copies them. */
 struct mw_data_part {

@@ -87,7 +87,7 @@ static int rewrite(struct mw_run *run, const struct mw_data_part *part, uint32_t
 		}
 		mw_layout_on_node(l, there, copy_bytes, &c);
 	}
-	mw_free(*part->at);
+	mw_dataset_free_array(run->train, *part->at);
 	*part->at = fresh;
 	return 0;
 }
