@@ -187,6 +187,10 @@ static void running_averages(void **state)
 	}
 }
 
+#define DECAYED                                                                                       \
+	IMAGES " model=resnet8:width=4 batch=96 order=file epochs=1 workers=1 rate=0.5 decay-all=%s " \
+	       "weight-decay=%s"
+
 /* A step of decay alone: w := (1 - rate decay) w where it applies, and nothing elsewhere. */
 static void decay_where_it_belongs(void **state)
 {
@@ -195,12 +199,9 @@ static void decay_where_it_belongs(void **state)
 		float *with, *without;
 		size_t dim;
 		char options[400];
-		const char *form =
-			IMAGES " model=resnet8:width=4 batch=96 order=file epochs=1 workers=1 rate=0.5 "
-			       "decay-all=%s weight-decay=%s";
-		snprintf(options, sizeof(options), form, all ? "yes" : "no", "0.2");
+		snprintf(options, sizeof(options), DECAYED, all ? "yes" : "no", "0.2");
 		with = result(options, &dim);
-		snprintf(options, sizeof(options), form, all ? "yes" : "no", "0");
+		snprintf(options, sizeof(options), DECAYED, all ? "yes" : "no", "0");
 		without = result(options, &dim);
 		struct test_run t;
 		run_prepare(&t, "%s", options);

@@ -87,16 +87,16 @@ int mw_gemm_resolve(enum mw_gemm_kind kind, const struct mw_gemm **out, struct m
 {
 	const char *why = "";
 	enum mw_isa isa = mw_kernels()->isa;
-	const struct mw_gemm *blas = NULL;
+	const struct mw_gemm *found = NULL;
 	if (kind == MW_GEMM_BLAS || (kind == MW_GEMM_AUTO && isa == MW_ISA_AVX2))
-		blas = mw_gemm_blas(&why);
-	*out = blas ? blas : mw_gemm_own();
+		found = mw_gemm_blas(&why);
+	*out = found ? found : mw_gemm_own();
 	if (kind == MW_GEMM_BLAS && isa == MW_ISA_PORTABLE)
 		MW_FAIL(err, USAGE,
 			"--dense blas: with the portable kernels nothing may depend on the machine; leave "
 			"out --dense or --isa "
 			"portable");
-	if (kind == MW_GEMM_BLAS && !blas)
+	if (kind == MW_GEMM_BLAS && !found)
 		MW_FAIL(err, RESOURCE, "--dense blas: %s; --dense auto does without", why);
 	return 0;
 }
