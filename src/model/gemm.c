@@ -25,7 +25,7 @@ static void blas_multiply(bool ta, bool tb, size_t m, size_t n, size_t k, const 
 }
 
 /* Sync: as why_not. */
-static struct mw_gemm blas = { blas_name, blas_multiply, 0 };
+static struct mw_gemm openblas = { blas_name, blas_multiply, 0 };
 
 #ifdef HAVE_OPENBLAS_SET_NUM_THREADS
 static void look_at_openblas(void)
@@ -46,7 +46,7 @@ static void look_at_openblas(void)
 	else if (openblas_get_parallel() == 2 && openblas_get_num_threads() != 1)
 		why_not = "this OpenBLAS (OpenMP) does not keep to one thread; install libopenblas0-pthread";
 	/* Its buffers are for twice as many callers as the threads it was built for. */
-	blas.callers_max = max ? 2 * (uint32_t)strtoul(max + strlen("MAX_THREADS="), NULL, 10) : 0;
+	openblas.callers_max = max ? 2 * (uint32_t)strtoul(max + strlen("MAX_THREADS="), NULL, 10) : 0;
 }
 #endif
 
@@ -61,7 +61,7 @@ const struct mw_gemm *mw_gemm_blas(const char **why)
 {
 	pthread_once(&once, look);
 	*why = why_not;
-	return why_not ? NULL : &blas;
+	return why_not ? NULL : &openblas;
 }
 #else
 const struct mw_gemm *mw_gemm_blas(const char **why)
