@@ -108,16 +108,26 @@ supremum over states of the counters, an estimator the mean over the states that
 ## In the sim engine, against the exact target
 
 Made by `experiments/estimators/run`; seed 1. In brackets: the exact value of the quantity that the estimator names, – where
-there is none. ssp's exact value is an upper bound. An error is one standard error.
+there is none (ssp's t_ann is simulated, to 0.1 %). An error is one standard error, so about a third of the values may be off
+by more.
 
 | run | unit | trace | probe | passive |
 |---|---|---|---|---|
 @TABLE@
 
-The passive estimator is a cross-check: it is biased up where eigenvalues are nearly equal (async-ps, complete graphs) and
-where curvatures differ much; half of what its correction for curvature changes is part of its error. Copies of a server
-and node replicas that are renewed in turn have no single matrix, and it gives no value for them. Where blocks of coordinates
-are exchanged one after the other, one matrix for all coordinates is a mean over blocks, about a tenth off.
+The passive estimator is a cross-check. The largest of nearly equal eigenvalues is chosen by chance too (async-ps, complete
+graphs): it is chosen on one half of the snapshots and valued on the other, and half of what that changes is part of its error,
+as is half of its correction for curvature. In an epoch every row comes once, so the average comes back to where it was at the
+epoch's end, which looks like curvature: as far as that explains the correction, half of it is taken back. Copies of a server
+and node replicas that are renewed in turn have no single matrix, and it gives no value for them.
+
+## The closed loop
+
+`--target-tmix T` holds the value that probe columns measure at T, by `--target-actuator mix-every` (the period, on average any
+real number from 1 on) or `slack`. The exact value gives the start; after each full estimate (32 segments of a fixed order, 64
+of a random one) the actuator moves. `experiments/closed-loop/run` shows it on real threads. The value of node replicas
+scatters from window to window, because their exchanges drift in and out of phase, and so does that of two asynchronous
+workers with long periods: there the mean over windows holds, not each window.
 
 ## What they cost
 

@@ -75,22 +75,6 @@ static int shared_buffer(const struct mw_protocol *p, const struct mw_mixing_kno
 	return MW_OK;
 }
 
-/* At most 2s + 1 updates of each other worker are missing from a view that is used (theory.md 1.2 i). */
-static void ssp(const struct mw_protocol *p, const struct mw_mixing_knobs *k, struct mw_mixing_result *r)
-{
-	if (has_mixing_knob(k)) {
-		snprintf(r->reason, sizeof(r->reason),
-			"no bound is known for ssp with --mix-every, --slack or --mix-fraction; measure a "
-			"run");
-		return;
-	}
-	double tau = (p->workers - 1.0) * (2.0 * (double)p->ssp_bound + 1);
-	r->mixes = r->bound = true;
-	r->method = "bound: most updates that a view may miss under ssp";
-	r->t_mix = tau + 1;
-	r->s1 = r->s2 = tau;
-}
-
 static int fixed(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *err)
 {
 	double *w = mw_alloc_array((size_t)law->rows * law->rows, sizeof(double), "mixing matrix", err);
@@ -188,7 +172,7 @@ int mw_mixing_exact(const struct mw_protocol *p, const struct mw_mixing_knobs *k
 	if (!p->n_slots) {
 		MW_TRY(shared_buffer(p, knobs, out, err));
 	} else if (p->due == MW_DUE_SSP) {
-		ssp(p, knobs, out);
+		MW_TRY(mix_ssp(p, knobs, out, err));
 	} else if (p->signed_plan && knobs->norm == MW_NORM_L2) {
 		out->use_form = false;
 		snprintf(out->reason, sizeof(out->reason),

@@ -109,6 +109,10 @@ int mix_server(struct mix_law *law, struct mw_mixing_result *r, bool *done, stru
 int mix_counters(struct mix_law *law, struct mw_mixing_result *r, bool *done, struct mw_err *err);
 int mix_monte_carlo(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *err);
 
+/* ssp.c */
+int mix_ssp(const struct mw_protocol *p, const struct mw_mixing_knobs *k, struct mw_mixing_result *r,
+	struct mw_err *err);
+
 /* moment.c: one exact step M := E[W^T M W] for the law's event e. */
 struct mix_moments;
 int mix_moments_new(const struct mix_law *law, struct mix_moments **out, struct mw_err *err);
