@@ -132,8 +132,11 @@ workers with long periods: there the mean over windows holds, not each window.
 ## What they cost
 
 Without `--estimate` nothing is recorded, allocated or asked. trace: one record per push and exchange until a recorder is
-full (fused bursts are off so long). probe: the columns are exchanged with the parameters; the sampler thread wants a CPU
-now and then, on a free one if there is one. Snapshots that come too late or are blurred by more than one step are not
+full (fused bursts are off so long). probe: the columns are exchanged with the parameters (by
+default no more than 1 % of a block's parameters in the threads engine, where 8 columns of signs keep within that; see
+`--probe-columns`). The sampler thread rests between segments as soon as it has taken more than `--estimate-share` (2 %) of
+the process's CPU time: short runs of fast steps then end before they have a value, and a larger share gives one sooner.
+`experiments/overhead/run` measures all of it. Snapshots that come too late or are blurred by more than one step are not
 used.
 """
 

@@ -42,11 +42,26 @@ static uint32_t estimated_blocks(const struct mw_run *run)
 	return run->n_blocks < MW_CONTROL_BLOCKS ? run->n_blocks : MW_CONTROL_BLOCKS;
 }
 
+/* Share of a block's parameters that probe columns may be unless asked for: what is exchanged grows by as much. */
+#define COLUMNS_SHARE 0.01
+
+/* Sim pays nothing that is measured; a block too small even for signs is small enough for anything. */
+uint32_t mw_control_one_hot_max(const struct mw_run *run)
+{
+	double room = COLUMNS_SHARE * (double)run->model->dim / run->n_blocks;
+	if (run->opt->probe_columns == MW_PROBE_SIGNS)
+		return 0;
+	if (run->opt->probe_columns == MW_PROBE_ONE_HOT || run->exclusive || room < MW_PROBE_COLUMNS ||
+		room >= MW_PROBE_ONE_HOT_MAX)
+		return MW_PROBE_ONE_HOT_MAX;
+	return (uint32_t)room;
+}
+
 uint32_t mw_control_columns(const struct mw_run *run)
 {
 	if (!wants(run, MW_ESTIMATE_PROBE) || !exchanges(run))
 		return 0;
-	return estimated_blocks(run) * mw_probe_columns(run->protocol, MW_PROBE_ONE_HOT_MAX);
+	return estimated_blocks(run) * mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */
@@ -106,7 +121,8 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 		return err->code;
 	draw_injectors(c);
 	for (uint32_t b = 0; b < c->blocks; b++)
-		MW_TRY(mw_probe_new(p, c->fixed, MW_PROBE_ONE_HOT_MAX, t, run->seed + b, &c->probe[b], err));
+		MW_TRY(mw_probe_new(
+			p, c->fixed, mw_control_one_hot_max(run), t, run->seed + b, &c->probe[b], err));
 	return 0;
 }
 

@@ -74,6 +74,8 @@ int mw_control_new(struct mw_run *run, struct mw_err *err);
 void mw_control_free(struct mw_control *c);
 /* Probe columns that every replica needs, over all blocks. */
 uint32_t mw_control_columns(const struct mw_run *run);
+/* Pushed replicas up to which a run's probe columns are one-hot (see probe.h). */
+uint32_t mw_control_one_hot_max(const struct mw_run *run);
 /* Do workers of the threads engine record events for an estimator? */
 bool mw_control_records(const struct mw_run *run);
 

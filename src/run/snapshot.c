@@ -60,6 +60,34 @@ static void rest(double seconds)
 	nanosleep(&t, NULL);
 }
 
+static double cpu_s(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/*
+ * The sampler's own time against its share of what this process has had, since both began. Workers that sleep between steps
+ * leave a CPU free, and are too slow to be watched any less.
+ */
+struct budget {
+	double process_s, own_s, share;
+};
+
+static void budget_init(struct budget *b, const struct mw_run *run)
+{
+	bool sleepy = !mw_sched_is_zero(run->straggler);
+	*b = (struct budget){ cpu_s(CLOCK_PROCESS_CPUTIME_ID), cpu_s(CLOCK_THREAD_CPUTIME_ID),
+		sleepy ? 1 : run->opt->sampler_share };
+}
+
+static bool spent(const struct budget *b)
+{
+	double all = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - b->process_s;
+	return b->share < 1 && cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->own_s > b->share * all;
+}
+
 static void *sample(void *arg)
 {
 	struct mw_sampler *s = arg;
@@ -67,9 +95,15 @@ static void *sample(void *arg)
 	struct mw_err err = { 0 };
 	double shortest = 1 / c->run->opt->sample_rate, start = mw_now_s();
 	uint64_t first = mw_native_steps(c->run);
+	struct budget budget;
+	budget_init(&budget, c->run);
 	mw_layout_bind_controller(c->run->layout, &err); /* where it floats it floats */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+		if (c->state == MW_SEGMENT_NONE && spent(&budget)) {
+			rest(0.002);
+			continue;
+		}
 		uint64_t t = mw_native_steps(c->run);
 		mw_control_look(c, (double)t, false);
 		if (c->state == MW_SEGMENT_NONE) /* estimates take a while */

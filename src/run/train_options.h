@@ -16,6 +16,7 @@ enum mw_estimate_choice {
 	MW_ESTIMATE_PASSIVE,
 	MW_ESTIMATE_ALL
 };
+enum mw_probe_choice { MW_PROBE_AUTO, MW_PROBE_ONE_HOT, MW_PROBE_SIGNS };
 enum mw_target_unit { MW_TARGET_NATIVE, MW_TARGET_GRADIENTS };
 enum mw_augment { MW_AUGMENT_NONE, MW_AUGMENT_CROP_FLIP };
 enum mw_access_choice { MW_ACCESS_AUTO }; /* then 1 + enum mw_access */
@@ -58,7 +59,8 @@ struct mw_train_options {
 	double target_loss, target_accuracy;
 	int64_t sample_every;
 	int estimate;
-	double metrics_every, sample_rate;
+	double metrics_every, sample_rate, sampler_share;
+	int probe_columns; /* enum mw_probe_choice */
 	double target_tmix;
 	int target_unit, target_actuator; /* enum mw_target_unit, enum mw_actuator */
 	bool tally;

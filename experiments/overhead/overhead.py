@@ -1,0 +1,37 @@
+"""Throughput with and without counting, sampling and estimating, interleaved; see run."""
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+
+MIXWILD, ROUNDS, SECONDS = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+SPARSE = "--data synth:sparse,rows=100000,features=47236 --no-bias"
+DENSE = "--data synth:dense,rows=20000,features=2000,classes=2"
+RUNS = [("sparse, cached", SPARSE + " --protocol cached --workers auto", 1e6),
+        ("dense, async-ring", DENSE + " --protocol async-ring --mix-every 8 --workers auto", 2e5)]
+# the staleness of every 1,024th step is sampled by default; "plain" leaves that out too
+WAYS = [("plain", "--sample-every 0"), ("plain again", "--sample-every 0"),
+        ("staleness sampled, metrics every 0.5 s", "--metrics-every 0.5"),
+        ("probe", "--estimate probe"), ("passive", "--estimate passive"), ("trace", "--estimate trace")]
+
+
+def speed(options, epochs):
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([MIXWILD, "train", *options.split(), "--epochs", str(epochs), "--eval-every", "0", "--eval-rows",
+                        "1000", "--out", folder + "/run"], check=True, capture_output=True)
+        return json.load(open(folder + "/run/run.json"))["summary"]["examples_per_s"]
+
+
+for name, options, rate in RUNS:
+    rows = 100000 if "sparse" in options else 20000
+    epochs = max(1, speed(options, 1) * SECONDS / rows)
+    got = {way: [] for way, _ in WAYS}
+    for _ in range(ROUNDS):
+        for way, extra in WAYS:
+            got[way].append(speed(options + " " + extra, epochs))
+    base = statistics.median(got["plain"])
+    print("%s: %.3g examples/s" % (name, base))
+    for way, _ in WAYS:
+        m = statistics.median(got[way])
+        print("  %-40s %.3g examples/s, %+.1f %%" % (way, m, (m / base - 1) * 100), flush=True)
