@@ -86,7 +86,7 @@ keep_results() {
 	seconds=$(awk -v a="$begin_s" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }')
 	{
 		echo "command   experiments/$name/run${full:+ --full} --keep"
-		echo "version   $("$mixwild" --version), commit $(git describe --always --dirty 2>/dev/null || echo unknown)"
+		echo "version   $("$mixwild" --version), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD -- src 2>/dev/null || echo " and changes")"
 		echo "machine   $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, Linux $(uname -r)"
 		echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) (1, 5, 15 minutes, at the end)"
 		echo "seeds     as in the job file and in the column seed"

@@ -215,7 +215,7 @@ static bool collect(struct mw_sweep *s)
 		pid_t got = waitpid(r->pid, &status, WNOHANG);
 		if (got == 0 || (got < 0 && errno == EINTR))
 			continue;
-		conclude(s, r, got < 0 ? SIGKILL : status);
+		conclude(s, r, got < 0 ? 0 : status); /* nobody tells: its folder does */
 		tell(s, r);
 		any = true;
 	}
