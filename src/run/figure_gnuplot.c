@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "run/figure.h"
 
-extern char **environ;
-
 /* One block of lines a series: x, y and the ends of the error bar. */
 static int write_data(const struct mw_figure *f, const char *path, struct mw_err *err)
 {
