@@ -215,7 +215,8 @@ static void no_x_no_decay(void **state)
 				for (int j = 0; j < DIM; j++)
 					assert_true(d[1][j] == d[2][j]);
 			}
-			assert_true(d[0][5] != d[1][5]); /* a first step may be the same: Adam's has only a sign */
+			assert_true(d[0][5] !=
+				    d[1][5]); /* a first step may be the same: Adam's has only a sign */
 			for (int i = 0; i < 3; i++)
 				mw_optim_free(o[i]);
 		}
