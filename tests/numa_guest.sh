@@ -51,7 +51,7 @@ strict="--mem-strict"
 train "$all" "$nodes" "numa, close" --protocol numa $strict
 train "$nodes" "$nodes" "numa, spread, places numa" --protocol numa --bind spread --places numa --average-every 128 $strict
 train "$all" "$nodes" "token-ring, spread" --protocol token-ring --groups "$nodes" --bind spread $strict
-train "$all" "$nodes" "cached, shards" --protocol cached --data-place shard --mix-every 256 $strict
+train "$all" "$nodes" "cached, shards" --protocol cached --data-place shard --mix-every 64 --rate 0.1 $strict
 train "$all" "$nodes" "sync-ring of dense rows" --protocol sync-ring --data synth:dense,rows=400,features=2000 $strict
 train "$all" "$nodes" "hogwild, a copy of the data on each node" --data-place replicate $strict
 train "$cpus" 1 "one node only" --protocol cached $strict

@@ -175,6 +175,36 @@ static void test_shard_by_first_touch(void **state)
 	run_close(&t);
 }
 
+/* Data that lie in a cache file can't be placed there: they are taken out of it. */
+static void test_cached_file(void **state)
+{
+	(void)state;
+	struct test_run t;
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	for (int r = 0; r < 300; r++)
+		fprintf(f, "%d %d:%d.5 %d:1\n", r % 3 ? 1 : -1, r % 40 + 1, r, r % 40 + 42);
+	fclose(f);
+	const char *path = temporary_file(text);
+	free(text);
+	for (int mapped = 0; mapped < 2; mapped++) {
+		run_prepare(&t, TWO_NODES " data=%s cache=on data-place=%s", path,
+			mapped ? "shard" : "replicate");
+		struct mw_dataset *d = t.run->train;
+		assert_int_equal(d->map != NULL, mapped);
+		if (mapped)
+			place_again(&t, MW_MEM_NODE);
+		assert_null(d->map);
+		assert_int_equal(d->rows, 300);
+		assert_true(d->val[2 * 7] == 7.5f && d->col[2 * 7 + 1] == d->col[2 * 7] + 41);
+		assert_true(d->label_value[0] == -1 && d->label_count[0] == 100);
+		run_start(&t);
+		run_until(&t, 10);
+		run_close(&t);
+	}
+}
+
 /* More workers than rows, and parts that are empty: every byte belongs to somebody. */
 static void test_few_rows(void **state)
 {
@@ -244,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_shard_ranges),
 		cmocka_unit_test(test_shared_is_interleaved),
 		cmocka_unit_test(test_shard_by_first_touch),
+		cmocka_unit_test(test_cached_file),
 		cmocka_unit_test(test_few_rows),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_refusals),

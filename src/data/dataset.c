@@ -208,6 +208,48 @@ size_t mw_dataset_parts(struct mw_dataset *d, struct mw_data_part *part)
 	return n;
 }
 
+/* A copy in memory of its own, with the room behind it that readers may look at; NULL stays NULL. */
+static int own_array(void **at, size_t bytes, void **copy, struct mw_err *err)
+{
+	*copy = NULL;
+	if (!*at)
+		return 0;
+	*copy = mw_alloc(bytes + MW_DATA_SLACK, "the data", err);
+	if (!*copy)
+		return err->code;
+	memcpy(*copy, *at, bytes);
+	return 0;
+}
+
+int mw_dataset_own(struct mw_dataset *d, struct mw_err *err)
+{
+	const struct {
+		void **at;
+		size_t bytes;
+	} array[] = { { (void **)&d->row_ptr, (d->rows + 1) * sizeof(*d->row_ptr) },
+		{ (void **)&d->col, d->nnz * sizeof(*d->col) },
+		{ (void **)&d->val, d->nnz * sizeof(*d->val) }, { (void **)&d->y, d->rows * sizeof(*d->y) },
+		{ (void **)&d->label_value, d->classes * sizeof(*d->label_value) },
+		{ (void **)&d->label_count, d->classes * sizeof(*d->label_count) } };
+	enum { ARRAYS = sizeof(array) / sizeof(*array) };
+	void *copy[ARRAYS] = { NULL };
+	int code = 0;
+	if (!d->map)
+		return 0;
+	for (int i = 0; i < ARRAYS && !code; i++)
+		code = own_array(array[i].at, array[i].bytes, &copy[i], err);
+	for (int i = 0; i < ARRAYS; i++)
+		if (code)
+			mw_free(copy[i]);
+		else
+			*array[i].at = copy[i];
+	if (!code) {
+		munmap(d->map, d->map_bytes);
+		d->map = NULL;
+	}
+	return code;
+}
+
 size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row)
 {
 	if (part->nz_bytes)

@@ -102,6 +102,8 @@ struct mw_data_part {
 enum { MW_DATA_PARTS_MAX = 8, MW_DATA_SLACK = 64 };
 /* The arrays that are there; returns their number. */
 size_t mw_dataset_parts(struct mw_dataset *d, struct mw_data_part *part);
+/* Take the arrays out of the cache file that they lie in, into memory of their own (mw_alloc), if they do. */
+int mw_dataset_own(struct mw_dataset *d, struct mw_err *err);
 /* Where the first row's bytes begin in a part that is by rows or non-zeros; row may be d->rows: the end. */
 size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row);
 

@@ -360,10 +360,12 @@ const struct mw_command mw_command_scaling = {
 	.inherits_at = F(train),
 	.inherits_not =
 		"engine|threads|compute-time|push-time|mix-time|out|config|force|resume|trace|trace-every|"
-		"trace-window|replay|target-loss|target-accuracy|estimate|estimate-rate|tally|graph|timeline|"
+		"trace-window|replay|bound|metrics-every|target-tmix|target-unit|target-actuator|target-loss|"
+		"target-accuracy|estimate|estimate-rate|tally|graph|timeline|"
 		"protocol|workers|epochs|eval-every|eval-rows|topology|optimizer|batch|staleness|straggler|"
 		"gate|"
-		"activation|access|state|slack|mix-fraction|mix-blocks|mix-order|mix-form|mix-precision",
+		"activation|access|state|slack|mix-fraction|mix-blocks|mix-order|mix-form|mix-precision|"
+		"stale-policy|shards|augment|clip|coarse",
 	.examples = "mixwild scaling --data synth:sparse,rows=100000,features=47236 --rate 0.5\n"
 		    "mixwild scaling --data data/spam-train.svm.gz --cores-per-node 64 --format csv\n",
 	.run = run,

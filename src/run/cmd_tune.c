@@ -111,7 +111,8 @@ const struct mw_command mw_command_tune = {
 	.inherits_at = F(train),
 	.inherits_not =
 		"engine|threads|compute-time|push-time|mix-time|out|config|force|resume|trace|trace-every|"
-		"trace-window|replay|target-accuracy|estimate|estimate-rate|tally|graph|timeline",
+		"trace-window|replay|bound|metrics-every|target-tmix|target-unit|target-actuator|target-"
+		"accuracy|estimate|estimate-rate|tally|graph|timeline",
 	.examples = "mixwild tune --data data/spam-train.svm.gz --rate 0.5 --target-loss 0.1 --job best.ini\n"
 		    "mixwild tune --data synth:sparse,rows=200000,features=47236 --workers 1,2 --protocol "
 		    "hogwild,cached\n",

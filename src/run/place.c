@@ -154,6 +154,8 @@ static int replicate(struct mw_run *run, struct mw_err *err)
 int mw_place_data(struct mw_run *run, struct mw_err *err)
 {
 	struct mw_data_part part[MW_DATA_PARTS_MAX];
+	if (run->layout->mem_applied)
+		MW_TRY(mw_dataset_own(run->train, err));
 	size_t n = mw_dataset_parts(run->train, part);
 	bool placed = run->layout->mem_applied, shard = run->opt->data_place == MW_DATA_SHARD;
 	if (run->opt->data_place == MW_DATA_REPLICATE && !run->exclusive && run->layout->n_nodes > 1)

@@ -111,9 +111,9 @@ void mw_node_free(const struct mw_layout *l, void *p);
 /*
  * Pages that nobody has touched yet (mw_alloc_pages): bind them to a node, or (MW_ALL_NODES) in turn to all nodes that workers
  * are on. Whole pages: the one that p points into stays unless p is its beginning, the one at the end goes along. Small
- * pieces get no huge pages, which would lie on one node as a whole. Does nothing where memory isn't bound (one node,
- * FIRST_TOUCH). A refusal is an error with mem_strict only. (Pages that exist are not moved: an interleave policy leaves
- * those that are on any of its nodes, and a huge page goes as a whole.)
+ * pieces get no huge pages, which would lie on one node as a whole (FIRST_TOUCH: that is all). Does nothing on one node. A
+ * refusal is an error with mem_strict only. (Pages that exist are not moved: an interleave policy leaves those that are on
+ * any of its nodes, and a huge page goes as a whole.)
  */
 #define MW_ALL_NODES UINT32_MAX
 int mw_node_bind(const struct mw_layout *l, uint32_t node, void *p, size_t bytes, struct mw_err *err);

@@ -168,11 +168,13 @@ int mw_node_bind(const struct mw_layout *l, uint32_t node, void *p, size_t bytes
 	uintptr_t end = ((uintptr_t)p + bytes + page - 1) & ~(page - 1);
 	bool all = node == MW_ALL_NODES;
 	struct mw_mem_policy policy;
-	if (!l->mem_applied || l->mem == MW_MEM_FIRST_TOUCH || start >= end)
+	if (!l->mem_applied || start >= end)
 		return 0;
-	fill_policy(&policy, l, all ? 0 : node, all ? MW_MEM_INTERLEAVE : MW_MEM_NODE);
 	if (bytes < MW_HUGE_FROM)
 		madvise((void *)start, end - start, MADV_NOHUGEPAGE);
+	if (l->mem == MW_MEM_FIRST_TOUCH)
+		return 0;
+	fill_policy(&policy, l, all ? 0 : node, all ? MW_MEM_INTERLEAVE : MW_MEM_NODE);
 	if (mw_arena_mbind((void *)start, end - start, policy.mode, policy.nodes, MW_NODE_BITS + 1, 0) == 0 ||
 		!l->mem_strict)
 		return 0;
