@@ -21,11 +21,11 @@ static void evaluate(struct test_run *t)
 		fail_msg("%s", err.msg);
 }
 
-/* The whole run, evaluated 80 times. */
-static json_t *bound_of(const char *format, const char *options)
+/* The whole run, evaluated 80 times; base: all options but those. */
+static json_t *bound_of(const char *base, const char *options)
 {
 	struct test_run t;
-	run_open(&t, format, options);
+	run_open(&t, "%s %s", base, options);
 	uint64_t all = t.run->total_steps * (run_in_turns(&t) ? t.run->n_workers : 1);
 	evaluate(&t);
 	for (uint64_t k = 1; k <= 80; k++) {
@@ -43,9 +43,9 @@ static double number(json_t *j, const char *name)
 	return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-static void holds(const char *format, const char *options, const char *theorem)
+static void holds(const char *base, const char *options, const char *theorem)
 {
-	json_t *j = bound_of(format, options);
+	json_t *j = bound_of(base, options);
 	const char *name = json_string_value(json_object_get(j, "theorem")),
 		   *reason = json_string_value(json_object_get(j, "reason"));
 	double ratio = number(j, "ratio");
@@ -58,37 +58,35 @@ static void holds(const char *format, const char *options, const char *theorem)
 static void bounds_hold(void **state)
 {
 	(void)state;
-	holds(SIGMOID "%s", "protocol=sync-ring workers=8 rate=0.1", "1A");
-	holds(SIGMOID "%s", "protocol=sync-ring workers=8 rate=0.05 data-place=shard slack=0.5", "1A");
-	holds(SIGMOID "%s", "protocol=async-ps workers=4 rate=0.05 activation=rr", "1B");
-	holds(SIGMOID "%s", "protocol=async-ring workers=4 rate=0.02 activation=random", "1B");
-	holds(SIGMOID "%s", "protocol=async-ring workers=4 rate=0.1 activation=random mix-order=before",
-		"1C");
-	holds(SIGMOID "%s",
+	holds(SIGMOID, "protocol=sync-ring workers=8 rate=0.1", "1A");
+	holds(SIGMOID, "protocol=sync-ring workers=8 rate=0.05 data-place=shard slack=0.5", "1A");
+	holds(SIGMOID, "protocol=async-ps workers=4 rate=0.05 activation=rr", "1B");
+	holds(SIGMOID, "protocol=async-ring workers=4 rate=0.02 activation=random", "1B");
+	holds(SIGMOID, "protocol=async-ring workers=4 rate=0.1 activation=random mix-order=before", "1C");
+	holds(SIGMOID,
 		"protocol=sync-ring workers=4 rate=0.001 optimizer=amsgrad bias-correction=no eps=0.1 "
 		"beta2=0.99",
 		"3");
-	holds(SIGMOID "%s", "protocol=sync-ring workers=4 rate=0.001 optimizer=rmsprop eps=1 beta2=0.999",
-		"4");
-	holds(QUAD "%s", "protocol=local-sgd period=4 workers=8 rate=0.01", "1A");
-	holds(QUAD "%s", "protocol=hogwild workers=4 staleness=constant:2 rate=0.005", "1B");
-	holds(QUAD "%s", "protocol=ssp ssp-bound=1 workers=4 rate=0.005 activation=random", "1B");
-	holds(QUAD "%s", "protocol=numa groups=2 average-every=4 workers=4 rate=0.004 activation=rr", "1B");
-	holds(QUAD "%s", "protocol=token-ring hop-every=2 workers=2 rate=0.01 activation=rr", "1B");
+	holds(SIGMOID, "protocol=sync-ring workers=4 rate=0.001 optimizer=rmsprop eps=1 beta2=0.999", "4");
+	holds(QUAD, "protocol=local-sgd period=4 workers=8 rate=0.01", "1A");
+	holds(QUAD, "protocol=hogwild workers=4 staleness=constant:2 rate=0.005", "1B");
+	holds(QUAD, "protocol=ssp ssp-bound=1 workers=4 rate=0.005 activation=random", "1B");
+	holds(QUAD, "protocol=numa groups=2 average-every=4 workers=4 rate=0.004 activation=rr", "1B");
+	holds(QUAD, "protocol=token-ring hop-every=2 workers=2 rate=0.01 activation=rr", "1B");
 }
 
 /* Noise of standard deviation 1 in each of 16 coordinates; curvatures from 1/cond to 1; the same data for all. */
 static void constants_of_the_quadratic(void **state)
 {
 	(void)state;
-	json_t *j = bound_of(QUAD "%s", "protocol=sync-ring workers=4 rate=0.01 mix-every=2");
+	json_t *j = bound_of(QUAD, "protocol=sync-ring workers=4 rate=0.01 mix-every=2");
 	assert_true(fabs(number(j, "sigma2") - 16) < 1.6);
 	assert_true(number(j, "zeta2") == 0);
 	assert_true(fabs(number(j, "L") - 1) < 1e-6);
 	assert_true(fabs(number(j, "t_mix") - 2) < 1e-9); /* a ring of 4 mixes in one exchange */
 	assert_true(fabs(number(j, "step_max") - 1 / (6. * 2)) < 1e-9);
 	json_decref(j);
-	j = bound_of("data=synth:quadratic,dim=160,noise=1,rows=400 engine=sim bound=yes epochs=2 %s",
+	j = bound_of("data=synth:quadratic,dim=160,noise=1,rows=400 engine=sim bound=yes epochs=2",
 		"protocol=sync-ring workers=4 rate=0.01 data-place=shard batch=4");
 	/* the mean noise of a worker's 100 rows, about that of all: 160 (1/100 - 1/400) = 1.2, with 480 degrees of freedom */
 	assert_true(fabs(number(j, "zeta2") - 1.2) < 0.25);
@@ -129,7 +127,7 @@ static void smoothness_by_hand(void **state)
 
 static void no_bound(const char *options, const char *why)
 {
-	json_t *j = bound_of(QUAD "%s", options);
+	json_t *j = bound_of(QUAD, options);
 	const char *reason = json_string_value(json_object_get(j, "reason"));
 	if (!reason || !strstr(reason, why) || !json_is_null(json_object_get(j, "bound")))
 		fail_msg("%s: '%s', not '%s'", options, reason ? reason : "", why);
