@@ -397,7 +397,10 @@ int mix_moment_curve(struct mix_law *law, uint32_t n, double *d, struct mw_err *
 {
 	struct mw_mixing_result r = { 0 };
 	struct search s;
+	double rows = law->rows;
 	int ret = search_init(&s, law, &r, err);
+	if (!ret && !mix_spend(law, n * (mix_moments_cost(s.step, 0) + 10 * rows * rows * rows), &r))
+		ret = mw_err_set(err, MW_ERESOURCE, "distances: %s", r.reason);
 	if (!ret) {
 		identity(&s);
 		for (uint32_t k = 0; k < n; k++) {
