@@ -254,6 +254,41 @@ static void sim_is_reproducible(void **state)
 	}
 }
 
+/* worker_row.c's short cut is the phases of worker.c, to the bit: parameters, counters, losses, staleness. */
+static void fast_rows_change_nothing(void **state)
+{
+	static const char *const cases[] = { "model=logistic bias=yes workers=7",
+		"model=hinge bias=no workers=40", "model=squared bias=yes rate=0.01 workers=1",
+		"model=logistic bias=no workers=3 activation=random",
+		"model=sigmoid-squared straggler=geometric:2 workers=20 order=random" };
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct test_run t[2];
+		float loss[2];
+		uint64_t sum[2];
+		for (int slow = 0; slow < 2; slow++) {
+			run_open(&t[slow],
+				"engine=sim protocol=hogwild data=synth:sparse,rows=300,features=60,nnz=9 "
+				"rate=0.1 "
+				"epochs=3 push-time=uniform:0,0.001 %s",
+				cases[i]);
+			assert_true(t[slow].run->row_fast);
+			t[slow].run->row_fast = !slow;
+			run_whole(&t[slow]);
+			loss[slow] = t[slow].run->counters[0].loss;
+			struct mw_hist *h = run_staleness(&t[slow]);
+			sum[slow] = (uint64_t)h->sum2;
+			mw_free(h);
+		}
+		assert_memory_equal(t[0].run->replicas.row[0].x, t[1].run->replicas.row[0].x,
+			t[0].run->model->dim * sizeof(float));
+		assert_true(loss[0] == loss[1] && sum[0] == sum[1] && run_pushes(&t[0]) == run_pushes(&t[1]));
+		assert_true(t[0].run->virtual_s == t[1].run->virtual_s);
+		run_close(&t[0]);
+		run_close(&t[1]);
+	}
+}
+
 /* Virtual seconds: a round lasts as long as its slowest worker and the exchange, free workers as long as the last of them. */
 static void the_virtual_clock(void **state)
 {
@@ -451,6 +486,7 @@ int main(void)
 		cmocka_unit_test(shared_state_is_the_sequential_optimizer),
 		cmocka_unit_test(own_state_is_another_trajectory),
 		cmocka_unit_test(sim_is_reproducible),
+		cmocka_unit_test(fast_rows_change_nothing),
 		cmocka_unit_test(the_virtual_clock),
 		cmocka_unit_test(evaluations_change_nothing),
 		cmocka_unit_test(turns_are_the_same_on_threads),

@@ -177,6 +177,7 @@ struct mw_run {
 	bool seen_at_mix;                      /* a view is as old as the last mix, not as the read */
 	struct mw_stale stale;                 /* --stale-policy */
 	bool collect;     /* ROUND: deltas are handed to the executor at the barrier, not pushed one by one */
+	bool row_fast;    /* sim: steps need no more than worker_row.c does */
 	bool exclusive;   /* sim: one thread, no other touches replicas */
 	bool own_in_view; /* a worker's pushes go to the row it views */
 	bool optim_at_push; /* --state shared */

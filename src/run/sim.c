@@ -87,6 +87,10 @@ static void begin(struct mw_run *run, struct mw_worker *w)
 {
 	struct mw_sim *s = run->engine;
 	w->begun = true;
+	if (run->row_fast) {
+		mw_row_begin(w);
+		return;
+	}
 	if (!s->n_threads) {
 		mw_step_begin(w, &run->bench[0], true);
 		return;
@@ -121,9 +125,13 @@ static void settle(struct mw_run *run, struct mw_worker *w)
 
 static void finish(struct mw_run *run, struct mw_worker *w)
 {
+	w->begun = false;
+	if (run->row_fast) {
+		mw_row_finish(w);
+		return;
+	}
 	settle(run, w);
 	mw_step_finish(w, &run->bench[0]);
-	w->begun = false;
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------ */
@@ -406,6 +414,7 @@ static int start(struct mw_run *run, struct mw_err *err)
 	for (uint32_t i = 0; i < run->n_benches; i++)
 		MW_TRY(mw_bench_init(&run->bench[i], run, 0, err));
 	MW_TRY(start_pool(run, s, err));
+	run->row_fast = mw_row_fast(run);
 	return 0;
 }
 

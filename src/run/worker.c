@@ -12,9 +12,6 @@
 #include "run/control.h"
 #include "run/optimize.h"
 
-/* sim measures every step's staleness; the running loss of row form needs no more than every so many. */
-#define LOSS_EVERY 16
-
 enum { STREAM_PLAN = 0x91a4, STREAM_BLOCK = 0xb10c, STREAM_AUGMENT = 0xa06e };
 
 /* --- draw ------------------------------------------------------------------------------------------------------- */
@@ -65,7 +62,8 @@ static void measure_view(struct mw_worker *w, struct mw_delta *d)
 {
 	const struct mw_run *run = w->run;
 	uint64_t own = w->counters->pushes;
-	d->view_ticks = mw_ticks();
+	if (!run->exclusive)
+		d->view_ticks = mw_ticks();
 	if (run->protocol->clock ==
 		MW_CLOCK_ROUND) { /* counted in rounds: arrival order inside a round means nothing */
 		d->seen_others = w->mix_step;
@@ -90,7 +88,7 @@ static float margin(struct mw_worker *w, uint64_t row, const float *v)
 	return bias < 0 ? z : z + v[bias];
 }
 
-static void note_loss(struct mw_worker *w, float loss)
+void mw_note_loss(struct mw_worker *w, float loss)
 {
 	float *mean = &w->counters->loss, old = *mean;
 	mw_st(mean, w->step == 0 ? loss : old + 0.05f * (loss - old));
@@ -113,7 +111,7 @@ static void begin_rows(struct mw_worker *w, struct mw_delta *d, bool measure)
 	double loss = 0;
 	float scale = -w->rate * run->protocol->push_weight / (float)run->batch;
 	d->n = run->batch;
-	measure = measure && (!run->exclusive || w->step % LOSS_EVERY == 0);
+	measure = measure && (!run->exclusive || w->step % MW_LOSS_EVERY == 0);
 	for (uint32_t i = 0; i < d->n; i++) {
 		float z = margin(w, d->row[i], v), y = w->data->y[d->row[i]];
 		d->coef[i] = mw_link_dloss(lin->link, z, y) * scale;
@@ -123,7 +121,7 @@ static void begin_rows(struct mw_worker *w, struct mw_delta *d, bool measure)
 	if (v)
 		mw_leash_release(&run->leash, held);
 	if (measure)
-		note_loss(w, (float)(loss / d->n));
+		mw_note_loss(w, (float)(loss / d->n));
 }
 
 /* What the gradient is computed on, private to the worker. */
@@ -206,7 +204,7 @@ void mw_step_gradient(struct mw_worker *w, struct mw_bench *bench, const float *
 	if (run->form == MW_FORM_ROW)
 		return;
 	struct mw_batch b = { .data = w->data, .row = d->row, .n = run->batch, .augment = augment_key(w) };
-	note_loss(w, run->model->ops->grad(run->model, bench->work, &b, x, d->d));
+	mw_note_loss(w, run->model->ops->grad(run->model, bench->work, &b, x, d->d));
 	if (run->opt->clip > 0)
 		clip(run, d);
 	if (!run->optim_at_push)
@@ -280,6 +278,15 @@ uint64_t mw_staleness_of(const struct mw_worker *w, const struct mw_delta *d)
 	return (mw_total_pushes(run) - own - d->seen_others) + (own - d->seen_own);
 }
 
+void mw_note_staleness(struct mw_worker *w, uint64_t tau)
+{
+	mw_hist_add(w->staleness, tau);
+	w->staleness_sum += (double)tau;
+	w->staleness_n++;
+	if (tau > w->staleness_max)
+		w->staleness_max = tau;
+}
+
 static void observe(struct mw_worker *w, const struct mw_delta *d)
 {
 	const struct mw_run *run = w->run;
@@ -288,11 +295,9 @@ static void observe(struct mw_worker *w, const struct mw_delta *d)
 	uint64_t own = w->counters->pushes, tau = mw_staleness_of(w, d);
 	if (run->protocol->clock != MW_CLOCK_ROUND)
 		w->skew_sum += mw_total_pushes(run) - own - d->seen_others - (tau - (own - d->seen_own));
-	mw_hist_add(w->staleness, tau);
-	w->staleness_sum += (double)tau;
-	w->staleness_n++;
-	if (tau > w->staleness_max)
-		w->staleness_max = tau;
+	mw_note_staleness(w, tau);
+	if (run->exclusive) /* virtual time goes on between events only, and nobody pushes meanwhile */
+		return;
 	w->staleness_s += (double)(mw_ticks() - d->view_ticks);
 	w->latency_n++;
 }

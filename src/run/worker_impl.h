@@ -1,4 +1,4 @@
-/* worker_impl.h: what worker.c and round.c share. */
+/* worker_impl.h: what worker.c, worker_row.c and round.c share. */
 #ifndef MW_RUN_WORKER_IMPL_H
 #define MW_RUN_WORKER_IMPL_H
 
@@ -18,6 +18,12 @@ uint64_t mw_staleness_of(const struct mw_worker *w, const struct mw_delta *d);
 void mw_delay_and_push(struct mw_worker *w, struct mw_bench *bench);
 /* The coordinates of the k-th mix of a slot: all of them unless --mix-fraction. */
 void mw_mix_range(const struct mw_run *run, uint32_t slot, uint64_t k, size_t *from, size_t *n);
+/* The running loss of the worker's batches; one that is not finite stops the run. */
+void mw_note_loss(struct mw_worker *w, float loss);
+/* sim measures every step's staleness; the running loss of row form needs no more than every so many. */
+#define MW_LOSS_EVERY 16
+/* A push that missed tau writes when its view was used. */
+void mw_note_staleness(struct mw_worker *w, uint64_t tau);
 /* Remember what the view holds from now on. */
 void mw_note_mix(struct mw_worker *w);
 
