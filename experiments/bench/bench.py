@@ -72,6 +72,12 @@ class Bench:
             out = call([self.args.mixwild, "eval", self.path("run/model.safetensors"), self.args.test, "--format", "json"])
             self.record(who, workers, "test accuracy", json.loads(out.stdout)["accuracy"], "")
 
+    def mixwild_simulated(self):
+        """1,024 virtual hogwild workers, one thread. A rate that such delays allow: it changes no speed."""
+        call([*self.train_command("run-sim", 1024, "hogwild", "--engine", "sim"), "--rate", "0.001"])
+        s = self.summary("run-sim")
+        self.record_epoch("mixwild sim, hogwild", 1024, s["seconds"] / s["epochs"])
+
     def mixwild_twice(self):
         """Two processes of one worker side by side: what two cores could give if sharing cost nothing."""
         latency = self.latency()
@@ -127,6 +133,7 @@ class Bench:
             print(f"round {self.round} of {self.args.rounds}", file=sys.stderr)
             self.mixwild_load()
             self.mixwild_train("mixwild", 1, "sequential")
+            self.mixwild_simulated()
             for peer in peers:
                 peer()
             if two:
@@ -212,7 +219,7 @@ class Bench:
 
 
 def label(who, workers):
-    return who if "processes" in who else f"{who}, {workers} thread{'s' if workers > 1 else ''}"
+    return who if "processes" in who or "sim" in who else f"{who}, {workers} thread{'s' if workers > 1 else ''}"
 
 
 def call(command):
