@@ -51,8 +51,8 @@ static const char *const problems[] = {
 	"data=synth:sparse,rows=600,features=80,nnz=10 rate=0.3",
 	"data=synth:quadratic,dim=48,rows=400 rate=0.05 optimizer=amsgrad",
 	"data=synth:dense,rows=300,features=20,classes=3 batch=4 rate=0.05 shards=label clip=0.5",
-	"data=synth:images,rows=60,size=9,channels=1,classes=3 model=mlp:8 batch=4 rate=0.05 "
-	"augment=crop-flip",
+	("data=synth:images,rows=60,size=9,channels=1,classes=3 model=mlp:8 batch=4 rate=0.05 "
+	 "augment=crop-flip"),
 };
 
 static void replay_gives_the_same_bits(void **state)
