@@ -50,9 +50,10 @@ say $? "numa_probe: threads and pages of bare layouts"
 strict="--mem-strict"
 train "$all" "$nodes" "numa, close" --protocol numa $strict
 train "$nodes" "$nodes" "numa, spread, places numa" --protocol numa --bind spread --places numa --average-every 128 $strict
-train "$all" "$nodes" "token-ring, spread" --protocol token-ring --groups "$nodes" --bind spread $strict
-# merged often: changes that many workers made to the same old copy add up to too large a step
-train "$all" "$nodes" "cached, shards" --protocol cached --merge-every 2 --data-place shard $strict
+# Changes of workers to the same old copy are added up: paced, exchanged often and small, for here many share few real CPUs.
+gently="--rate 0.1 --straggler constant:0.0005"
+train "$all" "$nodes" "token-ring, spread" --protocol token-ring --groups "$nodes" --hop-every 1 --bind spread $gently $strict
+train "$all" "$nodes" "cached, shards" --protocol cached --merge-every 2 --data-place shard $gently $strict
 train "$all" "$nodes" "sync-ring of dense rows" --protocol sync-ring --data synth:dense,rows=400,features=2000 $strict
 train "$all" "$nodes" "hogwild, a copy of the data on each node" --data-place replicate $strict
 train "$cpus" 1 "one node only" --protocol cached $strict
