@@ -56,11 +56,11 @@ static int peak_in_child(const char *path, int threads)
 
 static void peak(void **state)
 {
-	char *text = malloc((size_t)ROWS * (NNZ * 5 + 3)), *p = text;
 	const char *plain, *gz;
 	(void)state;
 	if (SANITIZED)
 		skip();
+	char *text = malloc((size_t)ROWS * (NNZ * 5 + 3)), *p = text;
 	for (int r = 0; r < ROWS; r++) {
 		p += sprintf(p, "%d", r % 2);
 		for (int i = 1; i <= NNZ; i++)
