@@ -12,6 +12,7 @@ say() {
 		echo "not ok $n - $2"
 		bad=$((bad + 1))
 		sed 's/^/# /' /tmp/err | tail -n 30
+		dmesg | grep -E 'segfault|Out of memory' | tail -n 3 | sed 's/^/# /'
 		sed 's/^/# /' /tmp/run/layout.txt
 	fi
 }

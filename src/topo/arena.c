@@ -147,20 +147,13 @@ static bool hook_split(
 	return false;
 }
 
-static bool hook_merge(
-	extent_hooks_t *hooks, void *a, size_t size_a, void *b, size_t size_b, bool committed, unsigned index)
-{
-	(void)hooks, (void)a, (void)size_a, (void)b, (void)size_b, (void)committed, (void)index;
-	return false;
-}
-
 static int open_arena(struct mw_arena *a, struct mw_err *err)
 {
 	extent_hooks_t *hooks = &a->hooks;
 	size_t size = sizeof(a->index);
 	*hooks = (extent_hooks_t){
-		.alloc = hook_alloc, .purge_forced = hook_purge, .split = hook_split, .merge = hook_merge
-	};
+		.alloc = hook_alloc, .purge_forced = hook_purge, .split = hook_split
+	}; /* no merge: neighbours may be of different arenas, hence nodes (seen in jemalloc 5.3.0 under load) */
 	int e = mallctl("arenas.create", &a->index, &size, &hooks, sizeof(hooks));
 	if (e)
 		MW_FAIL(err, RESOURCE, "jemalloc cannot make an arena for node P#%u: %s", a->policy.os,
