@@ -232,6 +232,11 @@ static void check_threads(const char *options, uint64_t steps)
 static void threads_agree(void **state)
 {
 	(void)state;
+#if defined(__SANITIZE_THREAD__)
+	print_message("not compared under ThreadSanitizer: it stretches steps by more than the stragglers' "
+		      "sleep\n");
+	skip();
+#endif
 	check_threads("protocol=async-ring workers=2 mix-every=32 straggler=uniform:0.0001,0.0003", 6000);
 	check_threads("protocol=async-ps workers=2 mix-every=32 straggler=uniform:0.0001,0.0003", 6000);
 	check_threads("protocol=sync-ring workers=2 mix-every=32 straggler=constant:0.0001", 6500);
