@@ -161,7 +161,7 @@ static void park(struct mw_sim *s, uint32_t w)
  * it are performed, in steps, since each says where the next is: the worker, the numbers of the rows that it will push
  * and view, where these begin, the rows.
  */
-enum { AHEAD_WORKER = MW_QUEUE_NEAR - 1, AHEAD_NUMBERS = 11, AHEAD_EXTENTS = 8, AHEAD_ROWS = 4 };
+enum { AHEAD_WORKER = MW_QUEUE_NEAR - 1, AHEAD_NUMBERS = 11, AHEAD_EXTENTS = 8, AHEAD_ROWS = 6 };
 
 static void fetch_worker(const struct mw_run *run, uint32_t id)
 {
