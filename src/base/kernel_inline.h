@@ -24,8 +24,6 @@
 #error "strict atomics: only the portable kernels touch a replica by atomic accesses"
 #endif
 
-#define MWK_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-
 #define MWK_INLINE static inline __attribute__((always_inline, unused))
 
 #if defined(MW_KERNEL_PORTABLE)
@@ -43,14 +41,14 @@
 #error "kernel_inline.h: define MW_KERNEL_PORTABLE, or compile for AVX2 and FMA, or AVX-512"
 #endif
 
-/* mwk_v: the widest vector; mwk_d: dot products; mwk_q: four floats. */
+/* mwk_v: the widest vector; mwk_d: dot products; mwk_q: their rests. */
 typedef float mwk_v __attribute__((vector_size(4 * MWK_LANES)));
 typedef float mwk_d __attribute__((vector_size(4 * MWK_DOT_LANES)));
 typedef float mwk_q __attribute__((vector_size(16)));
 /* As they lie in memory: aligned like a float, may be any float array. */
 typedef float mwk_v_mem __attribute__((vector_size(4 * MWK_LANES), aligned(4), may_alias));
-typedef float mwk_q_mem __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float mwk_d_mem __attribute__((vector_size(4 * MWK_DOT_LANES), aligned(4), may_alias));
+typedef float mwk_q_mem __attribute__((vector_size(16), aligned(4), may_alias));
 
 MWK_INLINE mwk_v mwk_load(const float *p)
 {
@@ -72,6 +70,7 @@ MWK_INLINE mwk_v mwk_set1(float a)
 #define MWK_FMA(a, b, c)   ((a) * (b) + (c))
 #define mwk_fma_v(a, b, c) MWK_FMA(a, b, c)
 #define mwk_fma_d(a, b, c) MWK_FMA(a, b, c)
+#define mwk_fma_q(a, b, c) MWK_FMA(a, b, c)
 #define mwk_fma_1(a, b, c) MWK_FMA(a, b, c)
 #else
 #if MWK_LANES == 16
@@ -80,17 +79,8 @@ MWK_INLINE mwk_v mwk_set1(float a)
 #define mwk_fma_v(a, b, c) ((mwk_v)_mm256_fmadd_ps(a, b, c))
 #endif
 #define mwk_fma_d(a, b, c) ((mwk_d)_mm256_fmadd_ps(a, b, c))
+#define mwk_fma_q(a, b, c) ((mwk_q)_mm_fmadd_ps(a, b, c))
 #define mwk_fma_1(a, b, c) __builtin_fmaf(a, b, c)
-#endif
-
-/* How many of a dot product's lanes lie before element n. */
-#if MWK_LANES == 16
-typedef __mmask8 mwk_mask;
-#define mwk_mask_of(n) ((__mmask8)((n) < 8 ? (1u << (n)) - 1 : 255u))
-#elif MWK_LANES == 8
-typedef __m256i mwk_mask;
-#define mwk_mask_of(n) \
-	_mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #endif
 
 /* The first n < MWK_LANES floats, then zeros. */
@@ -113,77 +103,61 @@ MWK_INLINE mwk_v mwk_load_part(const float *p, size_t n)
  * Single loads put together beat the gather instruction: 1.03 against 1.18 ns an element for a dot and its
  * update on rows of 72, EPYC of the Zen 5 family.
  */
+MWK_INLINE mwk_q mwk_take_q(const float *w, const uint32_t *idx, size_t i)
+{
+	if (!idx)
+		return *(const mwk_q_mem *)(w + i);
+#define MWK_AT(k) mw_ld(w + idx[i + (k)])
+	return (mwk_q){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3) };
+}
+
 MWK_INLINE mwk_d mwk_take_d(const float *w, const uint32_t *idx, size_t i)
 {
 	if (!idx)
 		return *(const mwk_d_mem *)(w + i);
-#define MWK_AT(k) mw_ld(w + idx[i + (k)])
 #if MWK_DOT_LANES == 8
 	return (mwk_d){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3), MWK_AT(4), MWK_AT(5), MWK_AT(6),
 		MWK_AT(7) };
 #else
-	return (mwk_d){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3) };
+	return mwk_take_q(w, idx, i);
 #endif
 #undef MWK_AT
 }
 
-#if MWK_DOT_LANES == 8
-/* The same for the lanes in m, and products of 0 for the others: nothing is read where there are none. */
-MWK_INLINE mwk_d mwk_fma_part(
-	const float *w, const uint32_t *idx, const float *val, size_t i, mwk_mask m, mwk_d sum)
-{
-#if MWK_LANES == 16
-	__m256 v = _mm256_maskz_loadu_ps(m, val + i);
-	__m256 x = !idx ? _mm256_maskz_loadu_ps(m, w + i)
-			: _mm256_mmask_i32gather_ps(
-				  _mm256_setzero_ps(), m, _mm256_maskz_loadu_epi32(m, idx + i), w, 4);
-#else
-	__m256 v = _mm256_maskload_ps(val + i, m), lanes = _mm256_castsi256_ps(m);
-	__m256 x = !idx ? _mm256_maskload_ps(w + i, m)
-			: _mm256_mask_i32gather_ps(_mm256_setzero_ps(), w,
-				  _mm256_maskload_epi32((const int *)idx + i, m), lanes, 4);
-#endif
-	return mwk_fma_d(x, v, sum);
-}
-#endif
-
-MWK_INLINE float mwk_fold(mwk_d v)
+MWK_INLINE mwk_q mwk_fold(mwk_d v)
 {
 #if MWK_DOT_LANES == 8
-	__m128 q = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-	q = _mm_add_ps(q, _mm_movehl_ps(q, q));
-	return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+	return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 #else
-	return (v[0] + v[2]) + (v[1] + v[3]);
+	return v;
 #endif
 }
 
-/* The rest is done under a mask: a loop over it costs a mispredicted branch a row. */
 MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *val, size_t n)
 {
 	enum { L = MWK_DOT_LANES };
 	mwk_d a = { 0 }, b = a;
+	mwk_q q = { 0 };
 	float rest = 0;
 	size_t i = 0;
-#define MWK_VAL(at) (*(const mwk_d_mem *)(val + (at)))
+#define MWK_VAL(type, at) (*(const type *)(val + (at)))
 	for (; i + 2 * L <= n; i += 2 * L) {
-		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(i), a);
-		b = mwk_fma_d(mwk_take_d(w, idx, i + L), MWK_VAL(i + L), b);
+		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(mwk_d_mem, i), a);
+		b = mwk_fma_d(mwk_take_d(w, idx, i + L), MWK_VAL(mwk_d_mem, i + L), b);
 	}
-#if MWK_DOT_LANES == 8
-	int left = (int)(n - i);
-	a = mwk_fma_part(w, idx, val, i, mwk_mask_of(left), a);
-	b = mwk_fma_part(w, idx, val, i + L, mwk_mask_of(left < L ? 0 : left - L), b);
-#else
 	if (i + L <= n) {
-		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(i), a);
+		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(mwk_d_mem, i), a);
 		i += L;
 	}
+	if (L > 4 && i + 4 <= n) {
+		q = mwk_fma_q(mwk_take_q(w, idx, i), MWK_VAL(mwk_q_mem, i), q);
+		i += 4;
+	}
+#undef MWK_VAL
 	for (; i < n; i++)
 		rest = mwk_fma_1(idx ? mw_ld(w + idx[i]) : w[i], val[i], rest);
-#endif
-#undef MWK_VAL
-	return mwk_fold(a + b) + rest;
+	q = q + mwk_fold(a + b);
+	return ((q[0] + q[2]) + (q[1] + q[3])) + rest;
 }
 
 MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
@@ -209,23 +183,18 @@ MWK_INLINE void mwk_scatter_vector(float *w, const uint32_t *idx, mwk_v v)
 {
 	float d[MWK_LANES] __attribute__((aligned(64)));
 	memcpy(d, &v, sizeof(d));
-	for (int k = 0; k < MWK_LANES; k += 2) {
-		uint64_t two; /* indices by one load */
-		memcpy(&two, idx + k, sizeof(two));
-		mwk_add(w + (MWK_LITTLE ? (uint32_t)two : two >> 32), d[k]);
-		mwk_add(w + (MWK_LITTLE ? two >> 32 : (uint32_t)two), d[k + 1]);
-	}
+	for (int k = 0; k < MWK_LANES; k++)
+		mwk_add(w + idx[k], d[k]);
 }
 
-/* The rest comes first: by then the vectors behind it are on their way. */
 MWK_INLINE void mwk_axpy_sparse(float a, const uint32_t *idx, const float *val, float *w, size_t n)
 {
 	mwk_v av = mwk_set1(a);
 	size_t i = 0;
-	for (; i < n % MWK_LANES; i++)
-		mwk_add(w + idx[i], a * val[i]);
-	for (; i < n; i += MWK_LANES)
+	for (; i + MWK_LANES <= n; i += MWK_LANES)
 		mwk_scatter_vector(w, idx + i, av * mwk_load(val + i));
+	for (; i < n; i++)
+		mwk_add(w + idx[i], a * val[i]);
 }
 
 MWK_INLINE void mwk_axpy(float a, const float *x, float *w, size_t n)

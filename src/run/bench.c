@@ -224,7 +224,6 @@ static double sparse_step(struct mw_gauge *b)
 		.row = b->order,
 		.n = ROWS,
 		.ahead = ROWS,
-		.lines = ROW_LENGTH / 16 + 2,
 		.scale = -1e-6f,
 		.pushes = &pushes,
 		.examples = &examples,

@@ -8,12 +8,8 @@
 #include "data/dataset.h"
 #include "model/model.h"
 
-/*
- * How many rows ahead a row's indices and values are asked for: about 450 elements, two DRAM latencies of work; and its
- * label and extent, which must be there by then. So many rows are known in advance.
- */
-#define MW_BURST_ROW_AHEAD 6
-#define MW_BURST_AHEAD     12
+/* How many rows ahead a row's indices and values are asked for: about 300 elements, two DRAM latencies of work. */
+#define MW_BURST_AHEAD 4
 
 struct mw_burst {
 	const struct mw_dataset *data;
@@ -22,7 +18,6 @@ struct mw_burst {
 	const uint64_t
 		*row; /* the rows of the burst; row[n .. ahead) are the next ones, to be fetched in advance */
 	uint32_t n, ahead;
-	uint32_t lines;  /* cache lines of indices that most rows have at most */
 	float scale;     /* -rate * push weight: the delta is scale * dloss/dz * example */
 	uint32_t *tally; /* NULL, or the row's count of pushes (--tally) */
 	bool atomic;     /* adds by compare-and-swap */

@@ -81,7 +81,6 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 		.row = w->rows_buf + w->rows_at,
 		.n = n,
 		.ahead = w->rows_have - w->rows_at,
-		.lines = (uint32_t)(run->train->nnz / run->train->rows / 16 + 2),
 		.scale = -w->rate * run->protocol->push_weight,
 		.atomic = run->replicas.access == MW_ACCESS_ATOMIC &&
 			  !run->replicas.row[run->protocol->push_row[w->id]].owned,
