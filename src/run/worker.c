@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/kernel.h"
 #include "comm/access.h"
 #include "model/link.h"

@@ -153,7 +153,7 @@ static int open_arena(struct mw_arena *a, struct mw_err *err)
 	size_t size = sizeof(a->index);
 	*hooks = (extent_hooks_t){
 		.alloc = hook_alloc, .purge_forced = hook_purge, .split = hook_split
-	}; /* no merge: neighbours may be of different arenas, hence nodes (seen in jemalloc 5.3.0 under load) */
+	}; /* no merge: jemalloc 5.3.0 can take neighbours of different arenas, hence nodes, for one */
 	int e = mallctl("arenas.create", &a->index, &size, &hooks, sizeof(hooks));
 	if (e)
 		MW_FAIL(err, RESOURCE, "jemalloc cannot make an arena for node P#%u: %s", a->policy.os,
