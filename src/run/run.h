@@ -176,13 +176,13 @@ struct mw_run {
 	bool bursts;                           /* the fused update path may be used */
 	bool seen_at_mix;                      /* a view is as old as the last mix, not as the read */
 	struct mw_stale stale;                 /* --stale-policy */
-	bool collect;     /* ROUND: deltas are handed to the executor at the barrier, not pushed one by one */
-	bool row_fast;    /* sim: steps need no more than worker_row.c does */
-	bool exclusive;   /* sim: one thread, no other touches replicas */
-	bool own_in_view; /* a worker's pushes go to the row it views */
-	bool optim_at_push; /* --state shared */
-	bool helps;         /* exchanges are carried out by one worker a node together */
-	uint32_t pool_n;    /* deltas a worker may have on their way */
+	bool collect; /* ROUND: deltas are handed to the executor at the barrier, not pushed one by one */
+	struct mw_lanes *lanes; /* sim: steps need no more than lane.h's; else NULL */
+	bool exclusive;         /* sim: one thread, no other touches replicas */
+	bool own_in_view;       /* a worker's pushes go to the row it views */
+	bool optim_at_push;     /* --state shared */
+	bool helps;             /* exchanges are carried out by one worker a node together */
+	uint32_t pool_n;        /* deltas a worker may have on their way */
 	struct mw_push *
 		round_push; /* collect: one a worker; written by it before the barrier, read by all after it */
 

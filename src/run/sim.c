@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "run/control.h"
 #include "run/event_queue.h"
+#include "run/lane.h"
 #include "run/metrics.h"
 #include "run/progress.h"
 #include "run/worker.h"
@@ -87,8 +88,8 @@ static void begin(struct mw_run *run, struct mw_worker *w)
 {
 	struct mw_sim *s = run->engine;
 	w->begun = true;
-	if (run->row_fast) {
-		mw_row_begin(w);
+	if (run->lanes) {
+		mw_lane_step(run, w->id, MW_LANE_VIEW);
 		return;
 	}
 	if (!s->n_threads) {
@@ -126,8 +127,8 @@ static void settle(struct mw_run *run, struct mw_worker *w)
 static void finish(struct mw_run *run, struct mw_worker *w)
 {
 	w->begun = false;
-	if (run->row_fast) {
-		mw_row_finish(w);
+	if (run->lanes) {
+		mw_lane_step(run, w->id, MW_LANE_PUSH);
 		return;
 	}
 	settle(run, w);
@@ -246,9 +247,13 @@ static void unpark(struct mw_run *run, double now)
 			try_begin(run, run->worker[w], now, slowest);
 }
 
+enum { LOOK_EVERY = 4096 }; /* events */
+
 static bool stopping(struct mw_run *run, uint64_t event)
 {
-	if (event % 4096 == 0) {
+	if (event % LOOK_EVERY == 0) {
+		if (run->lanes && (run->job->live || run->opt->metrics_every > 0))
+			mw_lanes_publish(run);
 		if (mw_run_interrupted(run))
 			run->stop = 1;
 		mw_metrics_tick(run);
@@ -281,6 +286,19 @@ static void run_free(struct mw_run *run)
 		try_begin(run, w, e.time, run->ssp_bound < 0 ? 0 : slowest_clock(run));
 		if (run->ssp_bound >= 0)
 			unpark(run, e.time);
+	}
+}
+
+/* run_free where lanes do: many events are planned, then performed. */
+static void run_lanes(struct mw_run *run)
+{
+	struct mw_sim *s = run->engine;
+	mw_lanes_begin(run, &s->events);
+	for (uint64_t n = 0; !stopping(run, n); n += MW_LANE_BATCH) {
+		bool more = mw_lanes_plan(run, &s->events);
+		mw_lanes_perform(run);
+		if (!more)
+			break;
 	}
 }
 
@@ -353,12 +371,18 @@ static void run_rounds(struct mw_run *run)
 
 static void segment(struct mw_run *run)
 {
+	if (run->lanes)
+		mw_lanes_load(run);
 	if (run->protocol->clock == MW_CLOCK_ROUND)
 		run_rounds(run);
 	else if (run->activation != MW_ACT_FREE)
 		run_turns(run);
+	else if (run->lanes)
+		run_lanes(run);
 	else
 		run_free(run);
+	if (run->lanes)
+		mw_lanes_publish(run);
 }
 
 /* --- engine ------------------------------------------------------------------------------------------------------ */
@@ -414,8 +438,7 @@ static int start(struct mw_run *run, struct mw_err *err)
 	for (uint32_t i = 0; i < run->n_benches; i++)
 		MW_TRY(mw_bench_init(&run->bench[i], run, 0, err));
 	MW_TRY(start_pool(run, s, err));
-	run->row_fast = mw_row_fast(run);
-	return 0;
+	return mw_lanes_ok(run) ? mw_lanes_new(run, err) : 0;
 }
 
 static void parts(struct mw_run *run, mw_part_fn *fn, void *arg)
@@ -459,6 +482,7 @@ static void stop(struct mw_run *run)
 			mw_free(run->worker[w]->x);
 			run->worker[w]->x = NULL;
 		}
+	mw_lanes_free(run);
 	mw_queue_fini(&s->events);
 	mw_free(s->parked);
 	mw_free(s->queue);

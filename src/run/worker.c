@@ -89,12 +89,10 @@ static float margin(struct mw_worker *w, uint64_t row, const float *v)
 
 void mw_note_loss(struct mw_worker *w, float loss)
 {
-	float *mean = &w->counters->loss, old = *mean;
-	mw_st(mean, w->step == 0 ? loss : old + 0.05f * (loss - old));
-	if (!isfinite(loss) && !__atomic_load_n(&w->run->diverged, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&w->run->diverged, 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&w->run->stop, 1, __ATOMIC_RELAXED);
-	}
+	float *mean = &w->counters->loss;
+	mw_st(mean, mw_mean_loss(*mean, loss, w->step));
+	if (!isfinite(loss))
+		mw_run_diverged(w->run);
 }
 
 static void begin_rows(struct mw_worker *w, struct mw_delta *d, bool measure)

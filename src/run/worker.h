@@ -43,14 +43,6 @@ bool mw_round_due(const struct mw_worker *w);
 /* ROUND: after the mix, or instead of it. */
 void mw_round_end(struct mw_worker *w, struct mw_bench *bench);
 
-/*
- * begin and finish of a run for which mw_row_fast holds (worker_row.c): the same bits, much cheaper. sim uses them where it
- * can; run->row_fast says so.
- */
-bool mw_row_fast(const struct mw_run *run);
-void mw_row_begin(struct mw_worker *w);
-void mw_row_finish(struct mw_worker *w);
-
 /* Push all pending deltas now (end of run); counted in w->flushed. */
 void mw_step_flush(struct mw_worker *w, struct mw_bench *bench);
 

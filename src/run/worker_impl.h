@@ -1,4 +1,4 @@
-/* worker_impl.h: what worker.c, worker_row.c and round.c share. */
+/* worker_impl.h: what worker.c, lane.c and round.c share. */
 #ifndef MW_RUN_WORKER_IMPL_H
 #define MW_RUN_WORKER_IMPL_H
 
@@ -22,6 +22,20 @@ void mw_mix_range(const struct mw_run *run, uint32_t slot, uint64_t k, size_t *f
 void mw_note_loss(struct mw_worker *w, float loss);
 /* sim measures every step's staleness; the running loss of row form needs no more than every so many. */
 #define MW_LOSS_EVERY 16
+static inline float mw_mean_loss(float mean, float loss, uint64_t step)
+{
+	return step == 0 ? loss : mean + 0.05f * (loss - mean);
+}
+
+/* A loss is not finite: the run ends. */
+static inline void mw_run_diverged(struct mw_run *run)
+{
+	if (__atomic_load_n(&run->diverged, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&run->diverged, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
+}
+
 /* A push that missed tau writes when its view was used. */
 void mw_note_staleness(struct mw_worker *w, uint64_t tau);
 /* Remember what the view holds from now on. */
