@@ -110,7 +110,7 @@ static void follow(uint32_t layout)
 	fclose(f);
 	mw_optim_free(w.o);
 	w.o = NULL;
-	assert_int_equal(runs, 21);
+	assert_int_equal(runs, 23);
 }
 
 static void dense(void **state)
