@@ -99,6 +99,23 @@ static void descriptions(void **state)
 	check_description("invsqrt:2,after=1k", "invsqrt:2,after=1000,warmup=0", false);
 }
 
+/* After the warm-up, whatever comes before it. */
+static void beginnings(void **state)
+{
+	static const struct {
+		const char *spec;
+		float rate;
+	} want[] = { { "0.1", 0.1f }, { "0.1,warmup=3", 0.1f }, { "cosine:1,warmup=5", 0.5f },
+		{ "step:1,factor=0.1,at=5,warmup=6", 0.1f }, { "invsqrt:0.6,after=100,warmup=8", 0.6f } };
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		struct mw_rate *r;
+		assert_int_equal(mw_rate_parse(want[i].spec, &r, NULL), 0);
+		assert_float_equal(mw_rate_begin(r, 10), want[i].rate, 1e-6f);
+		mw_rate_free(r);
+	}
+}
+
 static void check_error(const char *spec, const char *want)
 {
 	struct mw_err err = { 0 };
@@ -144,6 +161,7 @@ int main(void)
 		cmocka_unit_test(values),
 		cmocka_unit_test(cosine_everywhere),
 		cmocka_unit_test(descriptions),
+		cmocka_unit_test(beginnings),
 		cmocka_unit_test(errors),
 	};
 	return cmocka_run_group_tests_name("learning rates", tests, NULL, NULL);

@@ -213,6 +213,11 @@ float mw_rate_at(const struct mw_rate *r, double epoch, double epochs, uint64_t 
 	return (float)a;
 }
 
+float mw_rate_begin(const struct mw_rate *r, double epochs)
+{
+	return mw_rate_at(r, r->warmup, epochs, 0);
+}
+
 bool mw_rate_is_constant(const struct mw_rate *r)
 {
 	return r->kind == CONSTANT && r->warmup == 0;

@@ -27,6 +27,8 @@ int mw_rate_parse(const char *spec, struct mw_rate **out, struct mw_err *err);
 void mw_rate_free(struct mw_rate *r);
 /* epoch: fractional epochs done; epochs: the run's total; step: own steps done. Thread-safe. */
 float mw_rate_at(const struct mw_rate *r, double epoch, double epochs, uint64_t step);
+/* The rate that a run begins with once its warm-up is over: what a step's size is quoted by. */
+float mw_rate_begin(const struct mw_rate *r, double epochs);
 bool mw_rate_is_constant(const struct mw_rate *r);
 /* The spec with every default filled in; caller frees. */
 char *mw_rate_describe(const struct mw_rate *r);

@@ -66,8 +66,7 @@ static void print_plan(struct mw_run *run)
 {
 	const struct mw_protocol *p = run->protocol;
 	static const char *const accesses[] = { "racy", "atomic", "locked", "seqlock" };
-	double c = mw_effective_share(run),
-	       alpha = (double)mw_rate_at(run->rate, 0, run->opt->epochs, MW_RATE_BLOCK);
+	double c = mw_effective_share(run), alpha = (double)mw_rate_begin(run->rate, run->opt->epochs);
 	char *rate = mw_rate_describe(run->rate);
 	mw_say(run, "model     %s, %zu parameters; %s; rate %s; batch %u\n", run->model->spec,
 		run->model->dim, run->optim->ops->name, rate ? rate : run->opt->rate, run->batch);

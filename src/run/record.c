@@ -130,7 +130,7 @@ static json_t *protocol_json(const struct mw_run *run)
 		p->clock == MW_CLOCK_ROUND ? "round" : "event", "gradient_form", forms[run->form],
 		"mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0), "ssp_bound",
 		(json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c, "effective_step",
-		c * (double)mw_rate_at(run->rate, 0, run->opt->epochs, 0), "bursts", run->bursts);
+		c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts", run->bursts);
 }
 
 /* Workers whose mask was found changed after training. */

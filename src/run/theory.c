@@ -106,6 +106,8 @@ static const char *adaptive(const struct mw_run *run, struct mw_bound_input *in)
 	in->beta2 = mw_theory_option(run, "beta2");
 	in->eps = mw_theory_option(run, "eps");
 	in->dim = (double)run->model->dim;
+	if (run->optim->needs_x || (!ams && mw_theory_option(run, "momentum") > 0))
+		return "theorems 3 and 4 know no weight decay, and theorem 4 no momentum";
 	if (ams && mw_theory_option(run, "bias-correction") != 0)
 		return "theorem 3 is for AMSGrad without bias correction: --no-bias-correction";
 	if (!round && (run->state != MW_STATE_SHARED || !one_push_row(run->protocol)))
@@ -249,7 +251,7 @@ void mw_theory_free(struct mw_theory *t)
 
 static double step_of(const struct mw_run *run)
 {
-	return (double)mw_rate_at(run->rate, 0, run->opt->epochs, MW_RATE_BLOCK);
+	return (double)mw_rate_begin(run->rate, run->opt->epochs);
 }
 
 /* Fill in the estimated constants and evaluate. Returns NULL, or why there is no bound (the step is checked all the same). */
