@@ -11,6 +11,7 @@
 
 #include "base/kernel.h"
 #include "base/mem.h"
+#include "model/gemm.h"
 #include "model/net.h"
 #include "run/model_file.h"
 
@@ -19,21 +20,28 @@
 static const char *const nets[] = { "model=mlp:24 rate=0.01", "model=resnet8:width=4 rate=0.02" };
 static const char *const optims[] = { "optimizer=sgd momentum=0.5", "optimizer=amsgrad rate=0.001" };
 
-/* Protocols with a long period of their own get a short one, so that they mix. */
+/*
+ * A net that has learned anything beats the best constant prediction, whose loss is ln 3 for three classes that are as
+ * frequent (the largest loss was .67 of it). AMSGrad's rate is PyTorch's default.
+ *
+ * Protocols with a long period of their own get a short one, so that they mix. A run of threads lasts milliseconds, so on few
+ * processors one worker may finish before the others begin. All protocols must stand that, but a token then rests, and the
+ * ring adds up what its groups have learned apart from each other (losses ten times as high): it takes turns.
+ */
 static void check_training(
 	const struct mw_protocol_ops *p, const char *net, const char *optim, const char *engine)
 {
 	struct test_run t;
 	uint32_t workers = !strcmp(p->name, "sequential") ? 1 : 3;
 	bool threads = !strcmp(engine, "threads");
-	run_open(&t, IMAGES " %s %s protocol=%s workers=%u engine=%s batch=4 epochs=16%s%s", net, optim,
+	run_open(&t, IMAGES " %s %s protocol=%s workers=%u engine=%s batch=4 epochs=16%s%s%s", net, optim,
 		p->name, workers, engine, protocol_has_period(p) ? " mix-every=4" : "",
-		threads ? " oversubscribe=yes bind=none" : "");
+		threads ? " oversubscribe=yes bind=none" : "",
+		threads && !strcmp(p->name, "token-ring") ? " activation=rr" : "");
 	double before = run_loss(&t);
 	run_whole(&t);
 	double after = run_loss(&t);
-	bool must_fall = t.run->protocol->due != MW_DUE_TOKEN || t.run->exclusive;
-	if (!isfinite(after) || (must_fall && !(after < 0.95 * before)))
+	if (!(after < log(3)))
 		fail_msg("%s, %s, %s, %s: the loss went from %g to %g", p->name, net, optim, engine, before,
 			after);
 	assert_int_equal(run_pushes(&t), t.run->total_steps * workers);
@@ -260,6 +268,31 @@ static void refused(const char *options, int code, const char *text)
 		fail_msg("%s: code %d, \"%s\"", options, got, err.msg);
 }
 
+#define CALLERS IMAGES " model=mlp:8 engine=sim batch=2 workers=%u threads=%u dense=%s"
+
+/* As many threads as OpenBLAS has buffers for, and one more: refused before a worker exists. Other kernels have no limit. */
+static void callers_are_limited(void **state)
+{
+	struct test_run t;
+	const char *why;
+	const struct mw_gemm *blas = mw_gemm_blas(&why);
+	char text[300];
+	(void)state;
+	if (!blas || !blas->callers_max)
+		skip();
+	uint32_t most = blas->callers_max;
+	run_prepare(&t, CALLERS, most, most, "blas");
+	assert_int_equal(t.run->model->callers_max, most);
+	run_close(&t);
+	snprintf(text, sizeof(text), "this OpenBLAS serves %u", most);
+	struct mw_err err;
+	assert_int_equal(run_error(&err, CALLERS, most + 1, most + 1, "blas"), MW_ERESOURCE);
+	assert_non_null(strstr(err.msg, text));
+	run_prepare(&t, CALLERS, most + 1, most + 1, "own");
+	assert_int_equal(t.run->model->callers_max, 0);
+	run_close(&t);
+}
+
 static void refusals(void **state)
 {
 	(void)state;
@@ -292,6 +325,7 @@ int main(void)
 		cmocka_unit_test(running_averages),
 		cmocka_unit_test(decay_where_it_belongs),
 		cmocka_unit_test(no_other_threads),
+		cmocka_unit_test(callers_are_limited),
 		cmocka_unit_test(refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
