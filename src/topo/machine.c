@@ -9,6 +9,9 @@
 
 #define SYNTHETIC "synthetic:"
 
+/* hwloc builds a machine in a time that grows with the square of its PUs: this one takes some seconds. */
+enum { PUS_MOST = 8192 };
+
 const char *mw_cpus_text(hwloc_const_bitmap_t set, char *buf, size_t size)
 {
 	int n = hwloc_bitmap_list_snprintf(buf, size, set);
@@ -17,9 +20,30 @@ const char *mw_cpus_text(hwloc_const_bitmap_t set, char *buf, size_t size)
 	return buf;
 }
 
+/* PUs that a synthetic description asks for: the product of its numbers, without what stands in brackets. */
+static double synthetic_pus(const char *text)
+{
+	double n = 1;
+	for (const char *p = text; *p;) {
+		char *end;
+		if (*p == '(' || *p == '[')
+			p += strcspn(p, ")]");
+		else if (*p >= '0' && *p <= '9' && (p == text || p[-1] == ':' || p[-1] == ' ')) {
+			n *= (double)strtoul(p, &end, 10);
+			p = end;
+		} else {
+			p++;
+		}
+	}
+	return n;
+}
+
 static int load(struct mw_machine *m, const char *topology, struct mw_err *err)
 {
 	bool synthetic = topology && !strncmp(topology, SYNTHETIC, strlen(SYNTHETIC));
+	if (synthetic && synthetic_pus(topology + strlen(SYNTHETIC)) > PUS_MOST)
+		MW_FAIL(err, USAGE, "--topology %s: a machine of more than %d PUs is not planned for",
+			topology, PUS_MOST);
 	if (hwloc_topology_init(&m->topo)) {
 		m->topo = NULL;
 		MW_FAIL(err, RESOURCE, "out of memory: the machine's topology");
@@ -230,6 +254,8 @@ static int find_pus(struct mw_machine *m, const bool *has, int *memory, struct m
 		p->smt = p > m->pu && p[-1].core_key == p->core_key ? p[-1].smt + 1 : 0;
 		m->n_cores += p->smt == 0;
 	}
+	if (!m->n_pus)
+		MW_FAIL(err, DATA, "the topology has no PU that may be used; make one by: lstopo FILE.xml");
 	return 0;
 }
 
