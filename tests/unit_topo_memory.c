@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/mempolicy.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,59 @@ static void test_pages_text(void **state)
 		"the kernel doesn't tell (Operation not permitted)");
 }
 
+/* --- behind a block -------------------------------------------------------------------------------------------------- */
+
+/* The kernel reads for us, and says EFAULT where a load would end the program. */
+static void is_readable(const char *p, int fd[2])
+{
+	char away[MW_READABLE_BYTES];
+	if (syscall(SYS_write, fd[1], p, (size_t)MW_READABLE_BYTES) != MW_READABLE_BYTES)
+		fail_msg("%s", strerror(errno));
+	assert_int_equal(read(fd[0], away, sizeof(away)), sizeof(away));
+}
+
+/* Is what lies behind the block its own? (Else it is there by luck.) Mappings of their own are not asked. */
+static void has_room(char *p, size_t bytes, bool of_node)
+{
+#ifndef HAVE_JEMALLOC
+	if (of_node)
+		return;
+#endif
+	size_t before = of_node ? 0 : MW_LINE_BYTES;
+	if (of_node || bytes < 1 << 20)
+		assert_true(malloc_usable_size(p - before) >= before + bytes + MW_READABLE_BYTES);
+}
+
+static void test_readable_behind(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = { 1, 4096 - MW_LINE_BYTES, 4096, 12288, 1 << 20, 2 << 20, 3 << 20 };
+	enum { SIZES = sizeof(sizes) / sizeof(*sizes), TIMES = 20 };
+	struct mw_layout *l;
+	struct mw_err err = { 0 };
+	char *p[SIZES][TIMES][2];
+	int fd[2];
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(make(MW_MEM_NODE, false, "close", &l, &err), 0);
+	for (size_t i = 0; i < SIZES; i++)
+		for (size_t k = 0; k < TIMES; k++) {
+			p[i][k][0] = mw_alloc(sizes[i], "block", &err);
+			p[i][k][1] = mw_node_alloc(l, 0, sizes[i], "block", &err);
+			for (int j = 0; j < 2; j++) {
+				assert_non_null(p[i][k][j]);
+				is_readable(p[i][k][j] + sizes[i], fd);
+				has_room(p[i][k][j], sizes[i], j);
+			}
+		}
+	for (size_t i = 0; i < SIZES * TIMES; i++) {
+		mw_free(p[i / TIMES][i % TIMES][0]);
+		mw_node_free(l, p[i / TIMES][i % TIMES][1]);
+	}
+	mw_layout_free(l);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 /* --- huge pages ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t huge_now(void)
@@ -259,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_pages_text),
+		cmocka_unit_test(test_readable_behind),
 		cmocka_unit_test(test_huge_pages),
 		cmocka_unit_test(test_ranges),
 	};

@@ -43,7 +43,8 @@ static struct header *header_of(void *p)
 
 static void *alloc_small(size_t size)
 {
-	char *base = aligned_alloc(MW_LINE_BYTES, size + MW_LINE_BYTES);
+	_Static_assert(MW_READABLE_BYTES <= MW_LINE_BYTES, "a line in front, and one behind");
+	char *base = aligned_alloc(MW_LINE_BYTES, size + 2 * MW_LINE_BYTES);
 	if (!base)
 		return NULL;
 	memset(base, 0, size + MW_LINE_BYTES);
@@ -103,7 +104,7 @@ bool mw_thp_used(uint64_t *all, uint64_t *huge)
 
 static void *alloc_large(size_t size)
 {
-	size_t mapped = size + 2 * HUGE_PAGE_BYTES;
+	size_t mapped = size + 2 * HUGE_PAGE_BYTES; /* nearly one of them is behind the block */
 	char *base = mmap(
 		NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)

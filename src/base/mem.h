@@ -11,6 +11,13 @@
 
 #include "base/err.h"
 
+/*
+ * Behind every block as many bytes can be read: a masked vector load of a block's last elements may touch them. (What
+ * processors do about a page that isn't there behind masked elements is up to them by AMD's manual, volume 4, VMASKMOVPS;
+ * QEMU reads the whole vector, and the program ends.)
+ */
+#define MW_READABLE_BYTES 64
+
 /* Zeroed, aligned to MW_LINE_BYTES; large blocks ask for huge pages. NULL with err set (RESOURCE) when out of memory. */
 void *mw_alloc(size_t bytes, const char *what, struct mw_err *err);
 void *mw_alloc_array(size_t n, size_t size, const char *what, struct mw_err *err); /* checks n * size */

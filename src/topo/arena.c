@@ -168,7 +168,7 @@ void *mw_arena_alloc(struct mw_arena *a, size_t bytes, const char *what, struct 
 		return out_of_memory(bytes, what, a, err);
 	/* no thread cache: it would mix nodes */
 	int flags = MALLOCX_ARENA(a->index) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(align) | MALLOCX_ZERO;
-	void *p = mallocx(bytes ? bytes : 1, flags);
+	void *p = mallocx(bytes + MW_READABLE_BYTES, flags);
 	if (!p)
 		return out_of_memory(bytes, what, a, err);
 	if (align == HUGE_PAGE_BYTES && a->policy.mode != MPOL_INTERLEAVE)
@@ -202,7 +202,7 @@ void *mw_arena_alloc(struct mw_arena *a, size_t bytes, const char *what, struct 
 	       head = align > page ? align : page;
 	if (bytes > SIZE_MAX / 2)
 		return out_of_memory(bytes, what, a, err);
-	size_t size = (head + bytes + page - 1) & ~(page - 1);
+	size_t size = (head + bytes + MW_READABLE_BYTES + page - 1) & ~(page - 1);
 	char *start = map_aligned(a, size, align);
 	if (!start)
 		return out_of_memory(bytes, what, a, err);
