@@ -57,7 +57,7 @@ train "$all" "$nodes" "token-ring, spread" --protocol token-ring --groups "$node
 train "$all" "$nodes" "cached, shards" --protocol cached --merge-every 2 --data-place shard $gently $strict
 train "$all" "$nodes" "sync-ring of dense rows" --protocol sync-ring --data synth:dense,rows=400,features=2000 $strict
 train "$all" "$nodes" "hogwild, a copy of the data on each node" --data-place replicate $strict
-train "$cpus" 1 "one node only" --protocol cached $strict
+train "$cpus" 1 "one node only" --protocol cached --merge-every 2 $gently $strict
 echo 0 >/proc/sys/kernel/numa_balancing # it would move what isn't bound
 train "$all" "$nodes" "first touch, shards" --protocol numa --mem first-touch --data-place shard
 mixwild train --data $data --epochs 1 --workers "$all" --mem interleave --out /tmp/run --force >/tmp/out 2>/tmp/err
