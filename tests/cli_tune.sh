@@ -38,14 +38,21 @@ report "tune ranks candidates by throughput, with intervals"
 grep -q '^\[global\]$' "$tmp/best.ini" && grep -q "^data = $data$" "$tmp/best.ini" && grep -q '^\[tuned\]$' "$tmp/best.ini" &&
 	grep -q '^protocol = ' "$tmp/best.ini" && grep -q '^workers = ' "$tmp/best.ini"
 report "and writes the winner as a job file"
+awk '/^ +rung +ex\/s/ { table = 1; next } table && /^[0-9]/ { lines++; bad += NF != 8 || $3 == "-" || $4 == "-" || $5 == "-" }
+	/^Staleness in/ { table = 0 } END { exit !(lines == 4 && !bad) }' "$tmp/out" && { ! grep -qE '^[0-9].* -  *[0-9.]+  *[-0-9.%]+$' "$tmp/out" ||
+	out_has "No t_mix for"; } && { out_has "%" || out_has "Remote reads: "; }
+report "it explains each: speed, staleness, t_mix, remote reads, or why they aren't there"
 command=$(sed -n 's/^  mixwild \(train .*\)/\1/p' "$tmp/out")
 # shellcheck disable=SC2086 # the words of the command line that was printed
 run $command
 status_is 0 && out_has "train loss"
 report "the winner's command line runs as it is"
 run tune "${small[@]}" --target-loss 0.5 --format json
-status_is 0 && out_has '"goal": "loss"' && out_has '"t_mix_gradient_steps"' && out_has '"staleness_mean"' && out_has '"command": "mixwild train'
+status_is 0 && out_has '"goal": "loss"' && out_has '"t_mix_gradient_steps"' && out_has '"staleness_mean"' && out_has '"command": "mixwild train' && ! out_has 0.50000
 report "a goal of loss, as JSON"
+run tune "${small[@]}" --rate 0.3 --protocol cached --mix-every 100000 --bind none
+status_is 0 && out_has " --rate 0.3 " && grep -qE "^No t_mix for [12]: not computed: it needs more operations than allowed$" "$tmp/out"
+report "a period that is longer than a trial: why there is no mixing time; numbers as people wrote them"
 run tune "${small[@]}" --format csv
 status_is 0 && [ "$(wc -l <"$tmp/out")" -eq 5 ] && awk -F, 'NR == 1 { n = NF } NF != n { exit 1 }' "$tmp/out"
 report "as CSV: a line a candidate"

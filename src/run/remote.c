@@ -46,3 +46,16 @@ void mw_remote_close(struct mw_remote *r)
 			close(r->fd[i]);
 	r->fd[0] = r->fd[1] = -1;
 }
+
+const char *mw_remote_why(int refused)
+{
+	switch (refused) {
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP: return ": this processor, or the virtual machine, has no such counters";
+	case EACCES:
+	case EPERM: return ": /proc/sys/kernel/perf_event_paranoid, or the container, forbids it";
+	case ENOSYS: return ": this kernel has no performance counters";
+	default: return "";
+	}
+}

@@ -16,5 +16,7 @@ void mw_remote_open(struct mw_remote *r);
 /* The share of reads that were remote; NAN where it isn't counted. Threads that were counted have to have ended. */
 double mw_remote_share(struct mw_remote *r);
 void mw_remote_close(struct mw_remote *r);
+/* What that errno means here, to be put behind its text; "" where nothing is known. */
+const char *mw_remote_why(int refused);
 
 #endif

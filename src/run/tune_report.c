@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "run/atomic_file.h"
 #include "run/output.h"
 #include "run/progress.h"
@@ -76,6 +77,36 @@ static void print_ranking(const struct mw_tune *t, FILE *f)
 	}
 }
 
+/* Why the list has no mixing times: each reason once, with the places that it holds for. */
+static void print_no_tmix(const struct mw_tune *t, FILE *f)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const char *reason = t->facts[t->rank[i]].t_mix_reason;
+		bool told = !ran(t, t->rank[i]) || !reason[0];
+		for (uint32_t j = 0; j < i && !told; j++)
+			told = ran(t, t->rank[j]) && !strcmp(t->facts[t->rank[j]].t_mix_reason, reason);
+		if (told)
+			continue;
+		fprintf(f, "No t_mix for %u", i + 1);
+		for (uint32_t j = i + 1; j < t->n; j++)
+			if (ran(t, t->rank[j]) && !strcmp(t->facts[t->rank[j]].t_mix_reason, reason))
+				fprintf(f, ", %u", j + 1);
+		fprintf(f, ": %s\n", reason);
+	}
+}
+
+static void print_no_remote(const struct mw_tune *t, FILE *f)
+{
+	bool counted = false;
+	for (uint32_t c = 0; c < t->n; c++)
+		counted |= ran(t, c) && isfinite(t->facts[c].remote);
+	if (t->remote_refused)
+		fprintf(f, "Remote reads: not available here (perf_event_open: %s%s).\n",
+			strerror(t->remote_refused), mw_remote_why(t->remote_refused));
+	else if (!counted)
+		fprintf(f, "Remote reads: the processor's counters of reads from memory stayed at 0.\n");
+}
+
 static void print_reasons(const struct mw_tune *t, FILE *f)
 {
 	fprintf(f, "\n%-4s%-6s%-9s%-16s%-11s%-10s%-11s%s\n", "", "rung", "ex/s", "staleness mean", "p99",
@@ -95,11 +126,9 @@ static void print_reasons(const struct mw_tune *t, FILE *f)
 			mean(x, x->staleness_mean), mean(x, x->staleness_p99), mixing, mean(x, x->loss),
 			remote);
 	}
-	fprintf(f,
-		"Staleness in updates of others; t_mix, exact, in gradient steps; all of the last rung.\n");
-	if (t->remote_refused)
-		fprintf(f, "Remote reads: not available here (perf_event_open: %s).\n",
-			strerror(t->remote_refused));
+	fprintf(f, "Staleness in updates of others; t_mix in gradient steps; all of the last rung.\n");
+	print_no_tmix(t, f);
+	print_no_remote(t, f);
 }
 
 static void print_failures(const struct mw_tune *t, FILE *f)
@@ -214,11 +243,14 @@ static json_t *report_json(const struct mw_tune *t)
 	json_t *list = json_array();
 	for (uint32_t i = 0; i < t->n; i++)
 		json_array_append_new(list, candidate_json(t, t->rank[i]));
-	return json_pack("{ss so sb so so}", "goal", t->to_loss ? "loss" : "throughput", "target_loss",
+	char *refused = t->remote_refused ? mw_strprintf("%s%s", strerror(t->remote_refused),
+						    mw_remote_why(t->remote_refused))
+					  : NULL;
+	json_t *j = json_pack("{ss so sb so so}", "goal", t->to_loss ? "loss" : "throughput", "target_loss",
 		t->to_loss ? json_real(t->opt->train.target_loss) : json_null(), "stopped", t->stopped,
-		"remote_reads_unavailable",
-		t->remote_refused ? json_string(strerror(t->remote_refused)) : json_null(), "candidates",
-		list);
+		"remote_reads_unavailable", refused ? json_string(refused) : json_null(), "candidates", list);
+	free(refused);
+	return j;
 }
 
 static void csv_number(FILE *f, double v)

@@ -12,10 +12,22 @@
 /* Rows that a trial's evaluations look at, unless --eval-rows says; and about how many evaluations it makes. */
 #define EVAL_ROWS   20000
 #define EVALUATIONS 10
-/* Operations that the exact mixing time of a candidate may cost. */
-#define TMIX_WORK 2e8
+/* Operations that the exact mixing time of a candidate may cost, once: some tenths of a second. */
+#define TMIX_WORK 2e9
 
 /* --- options -------------------------------------------------------------------------------------------------------- */
+
+/* The shortest text that is read as this number: people see it in the winner's command line. */
+static char *real_text(double v)
+{
+	char text[32];
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	return mw_strdup(text);
+}
 
 /* A value of mw_job_config as mw_job_set takes it. */
 static char *text_of(const json_t *value)
@@ -24,7 +36,7 @@ static char *text_of(const json_t *value)
 	case JSON_TRUE: return mw_strdup("yes");
 	case JSON_FALSE: return mw_strdup("no");
 	case JSON_INTEGER: return mw_strprintf("%lld", (long long)json_integer_value(value));
-	case JSON_REAL: return mw_strprintf("%.17g", json_real_value(value));
+	case JSON_REAL: return real_text(json_real_value(value));
 	case JSON_STRING: return mw_strdup(json_string_value(value));
 	default: return NULL;
 	}
@@ -139,6 +151,9 @@ static void keep_mixing_time(struct mw_tune_facts *f, struct mw_run *run)
 	}
 	f->t_mix = NAN;
 	snprintf(f->t_mix_reason, sizeof(f->t_mix_reason), "%.119s", err.code ? err.msg : m.reason);
+	char *option = strstr(f->t_mix_reason, " (--work)"); /* tune has none */
+	if (option)
+		*option = '\0';
 }
 
 static void done(struct mw_run *run, void *arg)
@@ -154,8 +169,13 @@ static void done(struct mw_run *run, void *arg)
 	struct mw_hist *h = mw_record_staleness(run, &err);
 	double rate = r->rate = e->seconds > 0 ? (double)e->examples / e->seconds : 0;
 	if (!f->n || f->rung != r->rung) {
-		*f = (struct mw_tune_facts){ .rung = r->rung };
-		keep_mixing_time(f, run);
+		struct mw_tune_facts before = *f;
+		*f = (struct mw_tune_facts){
+			.rung = r->rung, .mix_every = before.mix_every, .t_mix = before.t_mix
+		};
+		memcpy(f->t_mix_reason, before.t_mix_reason, sizeof(f->t_mix_reason));
+		if (!before.n) /* it is the same in all rungs */
+			keep_mixing_time(f, run);
 	}
 	f->n++;
 	f->examples_per_s += rate;
