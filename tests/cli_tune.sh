@@ -105,6 +105,11 @@ if [ -n "$last" ]; then
 else
 	for k in 1 2; do n=$((n + 1)) && echo "ok $n # SKIP no taskset here"; done
 fi
+plain=$("$mixwild" topo --format json | sed -n 's/.*"n_workers": *\([0-9]*\).*/\1/p' | head -n 1)
+OMP_PROC_BIND=spread OMP_PLACES=threads run topo --format json
+bound=$(sed -n 's/.*"n_workers": *\([0-9]*\).*/\1/p' "$tmp/out" | head -n 1)
+[ -n "$plain" ] && [ "$plain" = "$bound" ]
+report "OMP_PROC_BIND: an OpenMP runtime that binds the main thread when it is loaded takes no CPU away ($plain workers, $bound)"
 grep -qE '^state of worker 0 +P#[0-9]+ +[0-9]+ ' "$tmp/one/layout.txt" 2>/dev/null || [ -z "$last" ]
 report "layout.txt says where its memory is"
 

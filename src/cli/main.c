@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/about.h"
+#include "cli/mask.h"
 
 /* Sync: written by the signal handler (relaxed), polled by the running job (relaxed), read here after it. */
 static int interrupt;
@@ -164,6 +165,7 @@ static int man(const char *name)
 
 int main(int argc, char **argv)
 {
+	cli_restore_mask();
 	occupy_closed_streams();
 	handle(SIGPIPE, on_pipe);
 	if (argc < 2)
