@@ -12,6 +12,7 @@ say() {
 		echo "not ok $n - $2"
 		bad=$((bad + 1))
 		sed 's/^/# /' /tmp/err | tail -n 30
+		sed 's/^/# out: /' /tmp/out | tail -n 20
 		dmesg | grep -E 'segfault|Out of memory' | tail -n 3 | sed 's/^/# /'
 		sed 's/^/# /' /tmp/run/layout.txt
 	fi
@@ -90,6 +91,46 @@ status=$?
 cat /tmp/found >>/tmp/err
 [ "$(wc -l </tmp/planned)" -eq "$all" ] && cmp -s /tmp/planned /tmp/found
 say $? "in the middle of a run every worker is on its CPU: status $status"
+
+# ---- What the process may use
+
+# group NAME FILE=VALUE... -- COMMAND...: in a cgroup of its own
+group() {
+	at=/sys/fs/cgroup/$1
+	shift
+	mkdir -p "$at"
+	while [ "$1" != -- ]; do
+		echo "${1#*=}" >"$at/${1%%=*}"
+		shift
+	done
+	shift
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$at" "$@" >/tmp/out 2>/tmp/err
+	status=$?
+}
+short="--data $data --rate 0.1 --epochs 1 --out /tmp/run --force"
+
+echo "+cpu +cpuset" >/sys/fs/cgroup/cgroup.subtree_control
+group quota "cpu.max=200000 100000" -- mixwild train $short
+[ $status -eq 0 ] && grep -q "^2 workers on 1 of $nodes NUMA" /tmp/run/layout.txt && grep -q "CPU quota is 2.00 CPUs (/sys/fs/cgroup/quota/cpu.max)" /tmp/err &&
+	grep -q "There are 2 workers instead of $all because of the CPU quota" /tmp/err
+say $? "a CPU quota of 2: two workers, and the reason: status $status"
+last=$((nodes - 1)) from=$((all - cpus)) to=$((all - 1))
+group cpuset "cpuset.cpus=$from-$to" cpuset.mems=$last -- mixwild train $short --protocol numa $strict
+[ $status -eq 0 ] && pages_are_home && grep -q "^$cpus workers on 1 of 1 NUMA" /tmp/run/layout.txt &&
+	[ "$(awk '/^w[0-9]/ { print $6 }' /tmp/run/layout.txt | sort -n | tr '\n' ' ')" = "$(seq -s ' ' "$from" "$to") " ] &&
+	! grep -q "P#0 .*100%" /tmp/run/layout.txt
+say $? "a cpuset of the last node's CPUs and memory: status $status"
+taskset 2 mixwild train $short >/tmp/out 2>/tmp/err # the mask of P#1
+status=$?
+[ $status -eq 0 ] && grep -q "^1 worker on 1 of $nodes NUMA" /tmp/run/layout.txt && grep -q "^w0 .* 1  *P#0" /tmp/run/layout.txt
+say $? "an affinity mask of P#1: one worker, there: status $status"
+
+# The search explains itself on several nodes too: numa is among the candidates; the counters are not there.
+mixwild tune --data $data --rate 0.1 --workers "$nodes" --mix-every 256 --data-place shared --bind spread --budget 2 --repeats 1 >/tmp/out 2>/tmp/err
+status=$?
+[ $status -eq 0 ] && grep -q "^[123] .* numa " /tmp/out && grep -q "staleness mean .*t_mix .*remote reads" /tmp/out && grep -q "^Remote reads: " /tmp/out &&
+	awk '/ rung +ex/ { t = 1; next } /^Staleness/ { t = 0 } t && /^[0-9]/ { n++; bad += $3 == "-" || $6 == "-" } END { exit !(n == 3 && !bad) }' /tmp/out
+say $? "tune explains speed, staleness and t_mix of its candidates: status $status"
 
 echo "1..$n"
 [ $bad -eq 0 ]
