@@ -30,7 +30,7 @@ SETTINGS = [
      "--protocol async-ring --workers 4 --activation random --mix-order before --data-place shard"),
     ("numa, 2 nodes, 4 workers in turn", "--protocol numa --groups 2 --average-every 4 --workers 4 --activation rr"),
     ("cached, 2 workers in turn", "--protocol cached --merge-every 2 --workers 2 --activation rr"),
-    ("token-ring, 2 groups in turn", "--protocol token-ring --hop-every 2 --workers 2 --activation rr"),
+    ("token-ring, 3 groups in turn", "--protocol token-ring --hop-every 3 --workers 3 --activation rr"),
 ]
 ADAPTIVE = [
     ("amsgrad, sync-ring, 8 workers",
