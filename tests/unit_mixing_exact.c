@@ -40,7 +40,7 @@ static void curve(const char *name, uint32_t n, struct mw_mixing_knobs k, uint32
 {
 	struct mw_err err = { 0 };
 	struct made m = make(name, NULL, n, true);
-	if (mw_mixing_curve(m.p, &k, len, d, &err))
+	if (mw_mixing_curve(m.p, &k, 0, len, d, &err))
 		fail_msg("%s", err.msg);
 	drop(&m);
 }

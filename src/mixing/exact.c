@@ -273,8 +273,8 @@ static void stretch(const struct mix_law *law, uint32_t n, double *d)
 		d[k - 1] = k < law->scale ? d0 : d[k / law->scale - 1];
 }
 
-int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, uint32_t n, double *d,
-	struct mw_err *err)
+int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, uint32_t from,
+	uint32_t n, double *d, struct mw_err *err)
 {
 	struct mix_law law;
 	const char *why;
@@ -287,7 +287,7 @@ int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *k
 	else if (!ret && law.kind == MIX_SEQUENCE && !law.random)
 		ret = mix_periodic_curve(&law, n, d, err);
 	else if (!ret && law.kind == MIX_IID && law.norm == MW_NORM_L2 && !law.use_form)
-		ret = mix_moment_curve(&law, n, d, err);
+		ret = mix_moment_curve(&law, from / law.scale, n, d, err);
 	else if (!ret)
 		ret = mw_err_set(err, MW_EUSAGE, "these distances have no closed recursion; ask for t_mix");
 	if (!ret)

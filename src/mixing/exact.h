@@ -82,10 +82,11 @@ int mw_mixing_matrix(const double *w, uint32_t rows, const double *pi, double *p
 	const struct mw_mixing_knobs *knobs, struct mw_mixing_result *out, struct mw_err *err);
 
 /*
- * d(1..n) of this norm into d[]. Closed forms and recursions only: a protocol that needs Monte Carlo is a USAGE error.
+ * d(1..n) of this norm into d[]; recursions at random leave 1 for those up to step `from`, which costs less. Closed forms and
+ * recursions only: a protocol that needs Monte Carlo is a USAGE error.
  */
-int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, uint32_t n, double *d,
-	struct mw_err *err);
+int mw_mixing_curve(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, uint32_t from,
+	uint32_t n, double *d, struct mw_err *err);
 
 /* The mixing time when a view that is held while its gradient is computed counts as a row too. */
 struct mw_mixing_view {

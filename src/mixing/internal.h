@@ -119,7 +119,7 @@ int mix_moments_new(const struct mix_law *law, struct mix_moments **out, struct 
 void mix_moments_free(struct mix_moments *m);
 void mix_moments_apply(struct mix_moments *m, uint32_t event, double *matrix);
 double mix_moments_cost(const struct mix_moments *m, uint32_t event);
-int mix_moment_curve(struct mix_law *law, uint32_t n, double *d, struct mw_err *err);
+int mix_moment_curve(struct mix_law *law, uint32_t from, uint32_t n, double *d, struct mw_err *err);
 int mix_periodic_curve(struct mix_law *law, uint32_t n, double *d, struct mw_err *err);
 /* E W - 1 pi^T of an IID law. */
 void mix_mean_matrix(const struct mix_law *law, double *e);

@@ -393,19 +393,20 @@ int mix_moment(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *e
 	return ret;
 }
 
-int mix_moment_curve(struct mix_law *law, uint32_t n, double *d, struct mw_err *err)
+int mix_moment_curve(struct mix_law *law, uint32_t from, uint32_t n, double *d, struct mw_err *err)
 {
 	struct mw_mixing_result r = { 0 };
 	struct search s;
 	double rows = law->rows;
 	int ret = search_init(&s, law, &r, err);
-	if (!ret && !mix_spend(law, n * (mix_moments_cost(s.step, 0) + 10 * rows * rows * rows), &r))
+	double cost = n * mix_moments_cost(s.step, 0) + (n > from ? n - from : 0) * 10 * rows * rows * rows;
+	if (!ret && !mix_spend(law, cost, &r))
 		ret = mw_err_set(err, MW_ERESOURCE, "distances: %s", r.reason);
 	if (!ret) {
 		identity(&s);
 		for (uint32_t k = 0; k < n; k++) {
 			mix_moments_apply(s.step, 0, s.m);
-			d[k] = sqrt(mix_top(&s.space, s.m));
+			d[k] = k < from ? 1 : sqrt(mix_top(&s.space, s.m));
 		}
 	}
 	search_fini(&s);

@@ -15,6 +15,11 @@
 
 /* Steps that are followed, as a multiple of t_mix and of the workers; longer ones are not worth their cost. */
 enum { REACH = 8, LONGEST = 1 << 18 };
+/*
+ * What is older than this many rounds weighs less than exp(-30) in the mean over a: of such distances it is enough to know
+ * that they are at most 1. The crossing is looked for in so many rounds after t_mix at first, where it nearly always is.
+ */
+enum { MEMORY = 30, NEAR = 8 };
 
 /* Does anybody but worker w change the row that it views, between two pushes of its own? */
 static bool others_change(const struct mw_protocol *p, uint32_t w)
@@ -53,22 +58,34 @@ static double crossing(const double *d, uint32_t n, double workers, bool square,
 	return NAN;
 }
 
+/* The crossing among the first n distances; d: room for them. */
+static double within(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs,
+	const struct mw_mixing_result *r, double n, double *d)
+{
+	struct mw_err none = { 0 };
+	double from = fmax(0, r->t_mix - (double)MEMORY * p->workers);
+	if (mw_mixing_curve(p, knobs, (uint32_t)from, (uint32_t)n, d, &none))
+		return NAN;
+	return crossing(d, (uint32_t)n, p->workers, r->norm == MW_NORM_L2,
+		r->norm == MW_NORM_L2 ? r->eps * r->eps : r->eps);
+}
+
 static double at_random(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs,
 	const struct mw_mixing_result *r, struct mw_err *err)
 {
-	double n = REACH * (r->t_mix + p->workers), value = NAN;
-	struct mw_err none = { 0 };
+	double n = p->workers, value = NAN, near = r->t_mix + NEAR * n, most = REACH * (r->t_mix + n);
 	if (p->workers < 2)
 		return r->t_mix;
 	if (p->rows == 1) /* missing: a write that came after the read */
 		return ceil(log(r->norm == MW_NORM_L2 ? r->eps * r->eps : r->eps) / log1p(-1.0 / p->workers) *
 			    (1 - MIX_TOL));
-	if (!(n <= LONGEST))
+	if (!(most <= LONGEST))
 		return NAN;
-	double *d = mw_alloc_array((size_t)n, sizeof(*d), "curve of distances", err);
-	if (d && mw_mixing_curve(p, knobs, (uint32_t)n, d, &none) == 0)
-		value = crossing(d, (uint32_t)n, p->workers, r->norm == MW_NORM_L2,
-			r->norm == MW_NORM_L2 ? r->eps * r->eps : r->eps);
+	double *d = mw_alloc_array((size_t)fmax(near, most), sizeof(*d), "curve of distances", err);
+	if (d)
+		value = within(p, knobs, r, fmin(near, most), d);
+	if (d && isnan(value) && near < most)
+		value = within(p, knobs, r, most, d);
 	mw_free(d);
 	return value;
 }
