@@ -334,9 +334,10 @@ static double noise(struct mw_passive *s)
  * Two biases are taken off the value, and half of what each of them changes goes into its error: the optimism of a largest
  * eigenvalue; and what the average's own autocorrelation says too much of curvature. In an epoch every row comes once, so
  * the noise of an epoch sums to nothing and the average comes back to where it began, at an apparent rate of 3 over the
- * epoch's length, curvature or not. If that explains all of the correction, half of it is taken back.
+ * epoch's length, curvature or not. If that explains all of the correction, half of it is taken back. A third part of the error
+ * is the model's: half of what every other snapshot says otherwise.
  */
-static void correct(struct mw_passive *s, struct mw_estimate *out)
+static void correct(struct mw_passive *s, double twice, struct mw_estimate *out)
 {
 	double rho = s->rho, raw = s->raw, gone = 1 - s->lambda_y;
 	double epochs = s->epoch ? fmin(1, 3 * (double)s->stride / (double)s->epoch / fmax(gone, 1e-12)) : 0;
@@ -347,9 +348,9 @@ static void correct(struct mw_passive *s, struct mw_estimate *out)
 		out->error = out->value;
 		return;
 	}
-	double luck = (time_of(s, rho, 1) - corrected) / 2;
+	double luck = (time_of(s, rho, 1) - corrected) / 2, misfit = (twice - time_of(s, rho, 1)) / 2;
 	out->value = corrected - epochs * curvature;
-	out->error = hypot(hypot(chance, luck), curvature);
+	out->error = hypot(hypot(chance, luck), hypot(curvature, misfit));
 }
 
 /*
@@ -398,7 +399,7 @@ void mw_passive_estimate(struct mw_passive *s, struct mw_estimate *out)
 	else
 		check_hop(twice, out);
 	if (out->identified)
-		correct(s, out);
+		correct(s, twice, out);
 }
 
 double mw_passive_s2f(struct mw_passive *s, uint32_t gradients)
