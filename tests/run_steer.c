@@ -67,14 +67,14 @@ static uint32_t windows(const struct test_run *t)
 	return n;
 }
 
-/* Run until there are n windows, `chunk` native steps at a time. False: not within 60 s. */
+/* Run until there are n windows, `chunk` native steps at a time. False: not within 3 minutes. */
 static bool run_windows(struct test_run *t, uint32_t n, uint64_t chunk)
 {
 	double start = mw_now_s();
 	bool all = t->run->protocol->clock == MW_CLOCK_EVENT && !run_in_turns(t);
 	uint64_t step = all ? chunk / t->run->n_workers : chunk;
 	for (uint64_t k = 1; windows(t) < n; k++) {
-		if (mw_now_s() - start > 60)
+		if (mw_now_s() - start > 180)
 			return false;
 		go_on(t, k * step);
 	}
@@ -98,7 +98,7 @@ static void holds(const char *options, double target, uint32_t n, bool each)
 	const struct mw_steer_window *w;
 	run_open(&t, DATA "target-tmix=%g %s", target, options);
 	if (!run_windows(&t, n, (uint64_t)(8 * 32 * target)))
-		fail_msg("%s: %u windows in a minute", options, windows(&t));
+		fail_msg("%s: %u windows in 3 minutes", options, windows(&t));
 	double mean = mean_from_second(&t);
 	if (!(fabs(mean / target - 1) <= 0.15))
 		fail_msg("%s: %g on average, not %g", options, mean, target);
@@ -115,15 +115,15 @@ static void sim_holds_the_target(void **state)
 	holds("engine=sim protocol=sync-ring workers=8 target-actuator=slack", 20, 4, true);
 	holds("engine=sim protocol=async-ring workers=8 target-actuator=slack", 40, 5, true);
 	holds("engine=sim protocol=cached workers=4", 40, 5, true);
-	/* the two nodes' exchanges drift in and out of phase for longer than a window */
+	/* how the nodes' exchanges lie to each other changes slowly, and t_mix with it */
 	holds("engine=sim protocol=numa groups=2 workers=4", 40, 8, false);
 	if (!run_long())
 		return;
 	holds("engine=sim protocol=async-ring workers=8", 60, 8, true);
 	holds("engine=sim protocol=cached workers=8", 100, 8, true);
-	holds("engine=sim protocol=numa groups=2 workers=8", 100, 16, false);
+	holds("engine=sim protocol=numa groups=2 workers=8", 100, 8, false);
 	holds("engine=sim protocol=sync-ring workers=2 mix-every=32", 80, 6, true);
-	holds("engine=sim protocol=async-ring workers=8 mix-fraction=0.25", 200, 4, false);
+	holds("engine=sim protocol=async-ring workers=8 mix-fraction=0.25", 200, 4, true);
 }
 
 /* Between k = 1 (4 rounds) and k = 2 (8 rounds) of a ring of 8: alternating gives what is asked for. */
@@ -202,10 +202,10 @@ static void threads_hold_the_target(void **state)
 		true);
 	if (!run_long())
 		return;
-	holds("oversubscribe=yes protocol=sync-ring workers=8 straggler=constant:0.001", 40, 3, true);
-	holds("oversubscribe=yes protocol=async-ring workers=8 straggler=uniform:0.001,0.002", 60, 5, false);
-	holds("oversubscribe=yes protocol=cached workers=8 straggler=uniform:0.001,0.002", 80, 5, false);
-	holds("oversubscribe=yes protocol=numa groups=2 workers=8 straggler=uniform:0.001,0.002", 60, 6,
+	holds("oversubscribe=yes protocol=sync-ring workers=8 straggler=constant:0.001", 20, 4, true);
+	holds("oversubscribe=yes protocol=async-ring workers=8 straggler=uniform:0.001,0.002", 60, 4, true);
+	holds("oversubscribe=yes protocol=cached workers=8 straggler=uniform:0.001,0.002", 60, 4, true);
+	holds("oversubscribe=yes protocol=numa groups=2 workers=8 straggler=uniform:0.001,0.002", 60, 4,
 		false);
 }
 

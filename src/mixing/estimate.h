@@ -2,6 +2,7 @@
 #ifndef MW_MIXING_ESTIMATE_H
 #define MW_MIXING_ESTIMATE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,5 +30,19 @@ struct mw_estimate {
 };
 
 const char *mw_target_name(enum mw_target target); /* "t_ann", "t_sup", "t_inf", "t_1" */
+
+/* No value yet, of n starts, segments or snapshots that were seen. */
+static inline struct mw_estimate mw_estimate_none(enum mw_target target, uint64_t n)
+{
+	return (struct mw_estimate){ .value = NAN,
+		.error = NAN,
+		.pooled = NAN,
+		.split = NAN,
+		.tv = NAN,
+		.sup = NAN,
+		.quenched = NAN,
+		.n = n,
+		.target = target };
+}
 
 #endif

@@ -369,15 +369,7 @@ static void check_hop(double twice, struct mw_estimate *out)
 
 void mw_passive_estimate(struct mw_passive *s, struct mw_estimate *out)
 {
-	*out = (struct mw_estimate){ .value = NAN,
-		.error = NAN,
-		.pooled = NAN,
-		.split = NAN,
-		.tv = NAN,
-		.sup = NAN,
-		.quenched = NAN,
-		.n = s->n,
-		.target = MW_TARGET_FIRST };
+	*out = mw_estimate_none(MW_TARGET_FIRST, s->n);
 	if (s->n < FEWEST || (size_t)s->n * s->coords < 40 * (size_t)s->rows) {
 		snprintf(out->reason, sizeof(out->reason),
 			"%u snapshots of %u coordinates are too few for %u replicas", s->n, s->coords,

@@ -19,12 +19,13 @@ enum { SETTLE = 12, FEWEST_BALANCED = 8 };
 #define PERIOD       4.0
 #define PERIOD_FIXED 6.0
 #define TAIL_FLOOR   1e-10
+#define GAP_MOST     0.5 /* guesses between two snapshots that are interpolated */
 
 struct mw_probe {
 	const struct mw_protocol *p;
 	struct mw_uses use;
 	struct mw_tally *tally;
-	struct mw_rng rng;
+	struct mw_rng rng, pick;
 	bool one_hot, fixed;
 	uint32_t rows, cols;
 	double guess;
@@ -99,6 +100,7 @@ int mw_probe_new(const struct mw_protocol *p, bool fixed, uint32_t one_hot_max, 
 	s->rows = p->rows;
 	s->guess = guess >= 1 ? guess : 1;
 	mw_rng_init(&s->rng, seed, 0x9e0b);
+	mw_rng_init(&s->pick, seed, 0x9e0c);
 	MW_TRY(mw_uses_init(&s->use, p, err));
 	s->one_hot = s->use.n_push <= one_hot_max;
 	s->cols = s->one_hot ? s->use.n_push : MW_PROBE_COLUMNS;
@@ -216,16 +218,41 @@ void mw_probe_snapshot(struct mw_probe *s, double t, const float *x)
 	memcpy(s->snap + s->n_snaps++ * cells, x, cells * sizeof(*x));
 }
 
-/* The snapshot nearest to native step t; false: none within the tolerance. */
-static bool nearest(const struct mw_probe *s, double t, double tolerance, const float **x)
+static const float *snapshot(const struct mw_probe *s, uint32_t i)
+{
+	return s->snap + (size_t)i * s->rows * s->cols;
+}
+
+/* The snapshot nearest to native step t; NULL: none within the tolerance. */
+static const float *nearest(const struct mw_probe *s, double t, double tolerance)
 {
 	double best = INFINITY;
+	uint32_t at = 0;
 	for (uint32_t i = 0; i < s->n_snaps; i++)
 		if (fabs(s->when[i] - t) < best) {
 			best = fabs(s->when[i] - t);
-			*x = s->snap + (size_t)i * s->rows * s->cols;
+			at = i;
 		}
-	return best <= tolerance;
+	return best <= tolerance ? snapshot(s, at) : NULL;
+}
+
+/*
+ * The state at native step t of a random order, from the snapshots around it (none from before the injection): the later
+ * one with the probability `u` says, so that the mean over segments is linear between them. To leave out ages that were
+ * not hit would be no fair choice: the sampler comes late when workers are late too, and those are the slow segments.
+ * NULL: too far apart.
+ */
+static const float *between(const struct mw_probe *s, double from, double t, double u)
+{
+	uint32_t i = 0;
+	while (i < s->n_snaps && s->when[i] < t)
+		i++;
+	if (i == s->n_snaps || !i || s->when[i - 1] < from)
+		return NULL;
+	double gap = s->when[i] - s->when[i - 1];
+	if (gap > GAP_MOST * s->guess)
+		return NULL;
+	return snapshot(s, t - s->when[i - 1] > u * gap ? i : i - 1);
 }
 
 /* Injections do not happen at one moment: every one-hot column has an age of its own, others that of their mean. */
@@ -247,13 +274,15 @@ static double average(const struct mw_probe *s, const float *x, uint32_t c)
 	return y;
 }
 
-/* E at this age, by columns. */
-static bool assemble(struct mw_probe *s, uint64_t age, double tolerance)
+/* E at this age, by columns. u in [0, 1): see between. */
+static bool assemble(struct mw_probe *s, uint64_t age, double tolerance, double u)
 {
 	for (uint32_t c = 0; c < s->cols; c++) {
-		const float *x = NULL;
-		double at = origin(s, c), y = s->base[c] + s->mass[c], scale = 1;
-		if (!isfinite(at) || !nearest(s, at + (double)age, tolerance, &x))
+		double from = origin(s, c), at = from + (double)age, y = s->base[c] + s->mass[c], scale = 1;
+		const float *x = s->fixed ? NULL : between(s, from, at, u);
+		if (!x)
+			x = nearest(s, at, tolerance);
+		if (!x || !isfinite(from))
 			return false;
 		/* Where updates can be lost the average moves; with signs (changes not yet merged) it can't be read at one moment. */
 		if (!s->p->signed_plan)
@@ -323,10 +352,11 @@ bool mw_probe_end(struct mw_probe *s)
 	const uint64_t *age;
 	uint32_t n = mw_tally_ages(s->tally, &age), within = n;
 	uint32_t seen = 0;
+	double u = mw_rng_uniform(&s->pick);
 	if (s->spoiled)
 		return false;
 	for (uint32_t g = 0; g < n; g++)
-		if (assemble(s, age[g], tolerance(s))) {
+		if (assemble(s, age[g], tolerance(s), u)) {
 			seen++;
 			if (within == n && (s->one_hot ? mw_tally_within(s->tally, s->e) : spread(s) <= 0.25))
 				within = g;
@@ -338,7 +368,7 @@ bool mw_probe_end(struct mw_probe *s)
 	if (adapt(s, within < n ? age[within] : UINT64_MAX))
 		return true;
 	for (uint32_t g = 0; g < n; g++) {
-		if (!assemble(s, age[g], tolerance(s)))
+		if (!assemble(s, age[g], tolerance(s), u))
 			continue;
 		if (s->one_hot)
 			mw_tally_add(s->tally, MW_TALLY_NEIGHBOURS * s->segments, g,
@@ -384,35 +414,53 @@ static void unknown(struct mw_estimate *out, const char *why)
 	snprintf(out->reason, sizeof(out->reason), "%s", why);
 }
 
-/* Least squares of ln F on age where F is in (TAIL_FLOOR, top): t_inf and its error. */
+/* Least squares of a line through n points: its slope, and the standard error of it. */
+static double fit(const double *x, const double *y, uint32_t n, double *error)
+{
+	double mx = 0, my = 0, xx = 0, xy = 0, left = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		mx += x[i] / n;
+		my += y[i] / n;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		xx += (x[i] - mx) * (x[i] - mx);
+		xy += (x[i] - mx) * (y[i] - my);
+	}
+	double slope = xy / xx;
+	for (uint32_t i = 0; i < n; i++)
+		left += pow(y[i] - my - slope * (x[i] - mx), 2);
+	*error = sqrt(left / (n - 2) / xx);
+	return slope;
+}
+
+/*
+ * ln F on age where F is in (TAIL_FLOOR, top): t_inf. Faster modes bend the beginning of the tail: what the later half of it
+ * says otherwise is part of the error.
+ */
 static void fit_tail(const struct mw_probe *s, double top, struct mw_estimate *out)
 {
 	const uint64_t *age;
 	uint32_t n = mw_tally_ages(s->tally, &age), m = 0;
-	double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+	double x[MW_TALLY_GRID], y[MW_TALLY_GRID], error, late_error;
 	for (uint32_t g = 0; g < n; g++) {
-		double f = s->spread[g] / (double)s->n_spread[g], l = log(f), a = (double)age[g];
+		double f = s->spread[g] / (double)s->n_spread[g];
 		if (!s->n_spread[g] || !(f < top && f > TAIL_FLOOR))
 			continue;
-		m++;
-		x += a;
-		y += l;
-		xx += a * a;
-		xy += a * l;
-		yy += l * l;
+		x[m] = (double)age[g];
+		y[m++] = log(f);
 	}
 	if (m < 4) {
 		unknown(out, "the tail has fewer than 4 points: longer segments are needed");
 		return;
 	}
-	double sxx = xx - x * x / m, slope = (xy - x * y / m) / sxx,
-	       left = yy - y * y / m - slope * slope * sxx;
-	if (!(slope < 0)) {
+	double slope = fit(x, y, m, &error),
+	       late = m < 6 ? slope : fit(x + m / 2, y + m / 2, m - m / 2, &late_error);
+	if (!(slope < 0 && late < 0)) {
 		unknown(out, "the tail does not fall");
 		return;
 	}
-	out->value = M_LN2 / (-slope / 2);
-	out->error = out->value * sqrt(fmax(left, 0) / (m - 2) / sxx) / -slope;
+	out->value = 2 * M_LN2 / -slope;
+	out->error = hypot(out->value * error / -slope, out->value - 2 * M_LN2 / -late);
 	out->identified = true;
 }
 
@@ -434,26 +482,15 @@ static void cross_spread(const struct mw_probe *s, struct mw_estimate *out)
 
 void mw_probe_estimate(struct mw_probe *s, struct mw_estimate *out)
 {
-	*out = (struct mw_estimate){ .quenched = NAN };
-	if (s->one_hot) {
+	*out = mw_estimate_none(s->use.kind == MW_TALLY_GRAM ? MW_TARGET_INF : MW_TARGET_ANN, s->segments);
+	if (s->one_hot)
 		mw_tally_estimate(s->tally, out);
-	} else {
-		*out = (struct mw_estimate){ .value = NAN,
-			.error = NAN,
-			.pooled = NAN,
-			.split = NAN,
-			.tv = NAN,
-			.sup = NAN,
-			.quenched = NAN,
-			.n = s->segments,
-			.target = s->use.kind == MW_TALLY_GRAM ? MW_TARGET_INF : MW_TARGET_ANN };
-		if (s->segments < FEWEST_BALANCED)
-			unknown(out, "fewer than 8 segments: run longer");
-		else if (s->use.kind == MW_TALLY_GRAM)
-			fit_tail(s, 0.5 / s->rows, out);
-		else
-			cross_spread(s, out);
-	}
+	else if (s->segments < FEWEST_BALANCED)
+		unknown(out, "fewer than 8 segments: run longer");
+	else if (s->use.kind == MW_TALLY_GRAM)
+		fit_tail(s, 0.5 / s->rows, out);
+	else
+		cross_spread(s, out);
 	if (!out->identified && s->dropped > s->segments)
 		snprintf(out->reason, sizeof(out->reason),
 			"%llu segments had too few snapshots: the run is too fast for the sampler",

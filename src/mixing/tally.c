@@ -10,6 +10,11 @@
 #include "mixing/linalg.h"
 
 enum { FEWEST = 4 * MW_TALLY_BATCHES }; /* starts */
+/*
+ * Where the order is random, ages reach from 1 to this many crossings: fine enough for interpolation, and wide enough for
+ * a value that moves during a run (each new grid begins with nothing).
+ */
+#define WIDE 2.5
 
 struct mw_tally {
 	struct mw_tally_config c;
@@ -341,7 +346,11 @@ static void between_ages(const struct mw_tally *t, struct mw_estimate *out)
 
 void mw_tally_aim(struct mw_tally *t, double expected)
 {
-	mw_tally_grid(t, expected >= 4 ? (uint64_t)(expected / 2) : 1, (uint64_t)ceil(1.8 * expected) + 1);
+	if (t->c.fixed)
+		mw_tally_grid(
+			t, expected >= 4 ? (uint64_t)(expected / 2) : 1, (uint64_t)ceil(1.8 * expected) + 1);
+	else
+		mw_tally_grid(t, 1, (uint64_t)ceil(WIDE * expected) + 1);
 }
 
 bool mw_tally_adjust(struct mw_tally *t)
@@ -360,21 +369,18 @@ bool mw_tally_adjust(struct mw_tally *t)
 	if (t->refined || t->stride == 1 || c < 2 * (double)t->stride ||
 		(!t->c.fixed && (double)t->stride < 0.08 * c))
 		return false;
-	double tv = gram(t) ? crossing(t, variation, 0, 0.25) : 0,
-	       until = fmax(1.4 * c, isfinite(tv) ? 1.2 * tv : 0);
-	mw_tally_grid(t, (uint64_t)(0.6 * c), (uint64_t)ceil(until));
+	double tv = gram(t) ? crossing(t, variation, 0, 0.25) : 0, most_tv = isfinite(tv) ? 1.2 * tv : 0;
+	if (t->c.fixed)
+		mw_tally_grid(t, (uint64_t)(0.6 * c), (uint64_t)ceil(fmax(1.4 * c, most_tv)));
+	else
+		mw_tally_grid(t, 1, (uint64_t)ceil(fmax(WIDE * c, most_tv)));
+	t->refined = true;
 	return true;
 }
 
 void mw_tally_estimate(struct mw_tally *t, struct mw_estimate *out)
 {
-	double quenched = out->quenched;
-	*out = (struct mw_estimate){
-		.value = NAN, .error = NAN, .pooled = NAN, .split = NAN, .tv = NAN, .sup = NAN
-	};
-	out->quenched = quenched;
-	out->n = mw_tally_starts(t);
-	out->target = t->c.fixed ? MW_TARGET_SUP : MW_TARGET_ANN;
+	*out = mw_estimate_none(t->c.fixed ? MW_TARGET_SUP : MW_TARGET_ANN, mw_tally_starts(t));
 	if (out->n < FEWEST) {
 		snprintf(out->reason, sizeof(out->reason), "%llu starts were seen, %d are needed: run longer",
 			(unsigned long long)out->n, FEWEST);

@@ -30,6 +30,7 @@ struct mw_products {
 	uint64_t pilots, pilot_steps; /* finished, and the steps they took */
 	uint64_t ids, wait, gap;      /* steps until the next start opens; their mean distance */
 	bool measuring;
+	uint64_t follow_first, follow_last; /* ages; 0: starts are opened here, not from outside */
 };
 
 /* --- which rows count ---------------------------------------------------------------------------------------------- */
@@ -184,8 +185,41 @@ static void step_start(struct mw_products *s, struct start *x)
 	x->open = ++x->next < n;
 }
 
+void mw_products_follow(struct mw_products *s, uint64_t first, uint64_t last)
+{
+	s->pilot.open = false;
+	if (s->follow_first == first && s->follow_last == last)
+		return;
+	s->follow_first = first;
+	s->follow_last = last;
+	s->measuring = true;
+	mw_tally_grid(s->tally, first, last);
+	mw_products_break(s);
+}
+
+void mw_products_start(struct mw_products *s)
+{
+	for (uint32_t i = 0; i < OPEN; i++)
+		if (!s->start[i].open) {
+			s->start[i].id = s->ids++;
+			open_start(s, &s->start[i]);
+			return;
+		}
+}
+
+static void step_following(struct mw_products *s)
+{
+	for (uint32_t i = 0; i < OPEN; i++)
+		if (s->start[i].open)
+			step_start(s, &s->start[i]);
+}
+
 void mw_products_step(struct mw_products *s)
 {
+	if (s->follow_last) {
+		step_following(s);
+		return;
+	}
 	step_pilot(s);
 	if (!s->measuring)
 		return;
@@ -215,7 +249,8 @@ void mw_products_break(struct mw_products *s)
 {
 	for (uint32_t i = 0; i < OPEN; i++)
 		s->start[i].open = false;
-	open_start(s, &s->pilot);
+	if (!s->follow_last)
+		open_start(s, &s->pilot);
 }
 
 void mw_products_restart(struct mw_products *s)
@@ -227,19 +262,12 @@ void mw_products_restart(struct mw_products *s)
 
 void mw_products_estimate(struct mw_products *s, struct mw_estimate *out)
 {
-	out->quenched = s->pilots ? (double)s->pilot_steps / (double)s->pilots : NAN;
-	if (s->measuring) {
+	*out = mw_estimate_none(MW_TARGET_ANN, s->pilots);
+	if (s->measuring)
 		mw_tally_estimate(s->tally, out);
+	out->quenched = s->pilots ? (double)s->pilot_steps / (double)s->pilots : NAN;
+	if (s->measuring)
 		return;
-	}
-	*out = (struct mw_estimate){ .value = NAN,
-		.error = NAN,
-		.pooled = NAN,
-		.split = NAN,
-		.tv = NAN,
-		.sup = NAN,
-		.quenched = out->quenched,
-		.n = s->pilots };
 	snprintf(out->reason, sizeof(out->reason),
 		s->pilots ? "the run mixed %llu times only: run longer"
 			  : "the run has not mixed once in %llu steps",
@@ -265,15 +293,7 @@ void mw_delays_estimate(const uint64_t *value, const uint64_t *count, uint32_t n
 	double total = 0;
 	for (uint32_t i = 0; i < n; i++)
 		total += (double)count[i];
-	*out = (struct mw_estimate){ .value = NAN,
-		.error = NAN,
-		.pooled = NAN,
-		.split = NAN,
-		.tv = NAN,
-		.sup = NAN,
-		.quenched = NAN,
-		.n = (uint64_t)total,
-		.target = MW_TARGET_ANN };
+	*out = mw_estimate_none(MW_TARGET_ANN, (uint64_t)total);
 	if (total < 100) {
 		snprintf(out->reason, sizeof(out->reason), "%.0f delays were seen, 100 are needed", total);
 		return;

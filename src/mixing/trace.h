@@ -29,6 +29,12 @@ void mw_products_step(struct mw_products *s);
 void mw_products_break(struct mw_products *s);
 /* Forget all that was learnt: the schedule has changed. */
 void mw_products_restart(struct mw_products *s);
+/*
+ * From now on starts are opened by mw_products_start alone, and followed from age `first` to age `last`. Forgets what was
+ * learnt, unless these are the ages of the last call.
+ */
+void mw_products_follow(struct mw_products *s, uint64_t first, uint64_t last);
+void mw_products_start(struct mw_products *s);
 void mw_products_estimate(struct mw_products *s, struct mw_estimate *out);
 
 /* Which rows and columns of E matter under protocol p, for tallies of products and of probes. */

@@ -18,8 +18,11 @@
 
 enum { STREAM_INJECTOR = 0x1a7e0000 };
 
-/* Segments of a full estimate (--target-tmix): more where the order of events is random. */
-enum { WINDOW_FIXED = 32, WINDOW_RANDOM = 64 };
+/*
+ * Segments of a full estimate (--target-tmix). Where workers run freely their exchanges drift in and out of phase: over 64
+ * segments values of node replicas scatter by a third, over 256 by a twentieth.
+ */
+enum { WINDOW_FIXED = 32, WINDOW_RANDOM = 256 };
 
 static bool wants(const struct mw_run *run, enum mw_estimate_choice what)
 {
@@ -120,9 +123,12 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 	if (!c->columns || !c->pattern || !c->injector || !c->injected || !c->late || !c->done)
 		return err->code;
 	draw_injectors(c);
-	for (uint32_t b = 0; b < c->blocks; b++)
+	for (uint32_t b = 0; b < c->blocks; b++) {
 		MW_TRY(mw_probe_new(
 			p, c->fixed, mw_control_one_hot_max(run), t, run->seed + b, &c->probe[b], err));
+		if (run->steer) /* t is the target, and the actuator has been set for it */
+			mw_probe_aim(c->probe[b], t);
+	}
 	return 0;
 }
 
@@ -162,6 +168,14 @@ static int make_passive(struct mw_control *c, double t, struct mw_err *err)
 		run->steps_per_epoch * (round ? 1 : run->n_workers), &c->passive, err);
 }
 
+static int make_again(struct mw_control *c, struct mw_err *err)
+{
+	c->origins = mw_alloc_array(MW_CONTROL_ORIGINS, sizeof(*c->origins), "the controller", err);
+	if (!c->origins)
+		return err->code;
+	return mw_products_new(c->run->protocol, c->fixed, c->run->seed, &c->again, err);
+}
+
 static int make(struct mw_control *c, struct mw_err *err)
 {
 	struct mw_run *run = c->run;
@@ -187,6 +201,8 @@ static int make(struct mw_control *c, struct mw_err *err)
 		MW_TRY(make_probes(c, t, err));
 	if (wants(run, MW_ESTIMATE_PASSIVE))
 		MW_TRY(make_passive(c, t, err));
+	if (mw_control_records(run) && run->probe_columns && c->blocks == 1)
+		MW_TRY(make_again(c, err));
 	return 0;
 }
 
@@ -212,7 +228,9 @@ void mw_control_free(struct mw_control *c)
 		mw_products_free(c->products[b]);
 		mw_probe_free(c->probe[b]);
 	}
+	mw_products_free(c->again);
 	mw_passive_free(c->passive);
+	mw_free(c->origins);
 	mw_free(c->columns);
 	mw_free(c->pattern);
 	mw_free(c->injector);
@@ -252,12 +270,23 @@ void mw_control_end(struct mw_run *run)
 
 /* --- what happens (sim, and recorded events) ----------------------------------------------------------------------- */
 
+static void step_again(struct mw_control *c)
+{
+	mw_products_step(c->again);
+	while (c->next_origin < c->n_origins && c->origins[c->next_origin] <= (double)(c->first + c->step)) {
+		mw_products_start(c->again);
+		c->next_origin++;
+	}
+}
+
 static void native_step(struct mw_control *c)
 {
 	c->step++;
 	for (uint32_t b = 0; b < c->blocks; b++)
 		if (c->products[b])
 			mw_products_step(c->products[b]);
+	if (c->again)
+		step_again(c);
 	if (c->run->exclusive)
 		mw_control_look(c, (double)c->step, true);
 }
@@ -276,6 +305,8 @@ void mw_control_mix(struct mw_control *c, uint32_t slot, uint32_t choice, uint32
 {
 	if (block < c->blocks && c->products[block])
 		mw_products_mix(c->products[block], c->run->protocol->slot[slot].plan[choice], gamma);
+	if (c->again)
+		mw_products_mix(c->again, c->run->protocol->slot[slot].plan[choice], gamma);
 }
 
 void mw_control_round(struct mw_control *c, bool mixed, uint64_t k, double gamma)
@@ -427,12 +458,32 @@ static void steer(struct mw_control *c)
 	c->passive_next = c->passive_n = c->passive_late = 0;
 }
 
+/* Of the segments that the probe counts. */
+static void keep_origin(struct mw_control *c)
+{
+	uint64_t segments = mw_probe_segments(c->probe[0]);
+	double sum = 0;
+	uint32_t n = 0;
+	if (!segments) { /* it has begun anew */
+		c->n_origins = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
+		if (c->injector[i] != MW_NO_ROW) {
+			sum += c->injected[i];
+			n++;
+		}
+	if (c->n_origins < MW_CONTROL_ORIGINS)
+		c->origins[c->n_origins++] = round(sum / n);
+}
+
 static void end_segment(struct mw_control *c)
 {
 	c->state = MW_SEGMENT_NONE;
 	c->next = 0;
 	for (uint32_t b = 0; b < c->blocks; b++) {
-		mw_probe_end(c->probe[b]);
+		if (mw_probe_end(c->probe[b]) && c->again)
+			keep_origin(c);
 		if (b == 0)
 			show(c);
 		c->next = fmax(c->next, c->origin + (double)mw_probe_period(c->probe[b]));

@@ -13,6 +13,8 @@
 
 /* Blocks of coordinates (--mix-fraction) that are estimated; the others mix alike. */
 enum { MW_CONTROL_BLOCKS = 8 };
+/* Probe segments whose beginnings are kept. */
+enum { MW_CONTROL_ORIGINS = 4096 };
 
 enum mw_segment_state { MW_SEGMENT_NONE, MW_SEGMENT_INJECTING, MW_SEGMENT_OPEN };
 
@@ -25,6 +27,14 @@ struct mw_control {
 	bool pending;       /* a push whose exchange, if any, is still to come */
 	uint64_t step;      /* native steps seen (sim, recorded events) */
 	uint64_t ambiguous; /* recorded events that overlap in time with the one before */
+	/*
+	 * The exchanges once more, from the native steps alone at which the probe's segments began (threads, one block): what
+	 * the probe should have seen. NULL: not both are wanted.
+	 */
+	struct mw_products *again;
+	double *origins; /* increasing */
+	uint32_t n_origins, next_origin;
+	uint64_t first; /* native step at which recording began */
 	uint32_t blocks;
 	struct mw_products *products[MW_CONTROL_BLOCKS];
 	struct mw_probe *probe[MW_CONTROL_BLOCKS];
@@ -67,6 +77,8 @@ struct mw_control {
 	json_t *latest, *shown; /* shown: the last one taken; the controlling thread's own */
 	double latest_s;        /* when; the sampler's own */
 	uint64_t *mixes;        /* per worker, when the segment began */
+	double sampler_s,
+		process_s; /* CPU time while the sampler ran, its own and all; the sampler's until it has ended */
 };
 
 /* After everything else of the run has been made. */

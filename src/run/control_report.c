@@ -100,6 +100,10 @@ static json_t *trace_json(const struct mw_run *run)
 	json_t *j = slowest(run, e, c->blocks);
 	if (!run->exclusive)
 		json_object_set_new(j, "ambiguous", json_integer((json_int_t)c->ambiguous));
+	if (c->again) {
+		mw_products_estimate(c->again, &e[0]);
+		json_object_set_new(j, "same_windows", estimate_json(run, &e[0]));
+	}
 	return j;
 }
 
@@ -243,6 +247,9 @@ void mw_control_report(struct mw_run *run)
 	json_object_update(run->t_mix, j);
 	if (run->steer)
 		json_object_set_new(run->t_mix, "control", mw_steer_json(run->steer));
+	if (run->control->process_s > 0)
+		json_object_set_new(run->t_mix, "sampler_share",
+			mw_json_number(run->control->sampler_s / run->control->process_s));
 	if (run->control->windows)
 		json_object_set_new(run->t_mix, "loss", mw_windows_json(run->control->windows));
 	json_decref(j);

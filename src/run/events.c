@@ -2,6 +2,7 @@
 #include "run/events.h"
 
 #include "base/mem.h"
+#include "run/snapshot.h"
 #include "run/worker.h"
 
 /* One worker's events, in its own order. */
@@ -24,6 +25,8 @@ void mw_events_begin(struct mw_control *c)
 		}
 	}
 	c->step = run->protocol->clock == MW_CLOCK_ROUND ? run->worker[0]->step : 0;
+	c->first = mw_native_steps(run);
+	c->n_origins = c->next_origin = 0;
 }
 
 /* An exchange counts from its end on: it may have waited for a lock before. */
@@ -124,6 +127,12 @@ void mw_events_end(struct mw_control *c)
 		if (run->protocol->clock ==
 			MW_CLOCK_EVENT) /* rounds go on where they ended; of events the rest was not recorded */
 			mw_products_break(c->products[b]);
+	if (c->again) {
+		const uint64_t *age;
+		uint32_t n = mw_probe_ages(c->probe[0], &age);
+		mw_products_follow(c->again, age[0], age[n - 1]);
+		mw_products_break(c->again);
+	}
 	if (run->protocol->clock == MW_CLOCK_ROUND)
 		feed_rounds(c);
 	else

@@ -82,10 +82,11 @@ static void budget_init(struct budget *b, const struct mw_run *run)
 		sleepy ? 1 : run->opt->sampler_share };
 }
 
-static bool spent(const struct budget *b)
+/* How much CPU time the others have still to take before the sampler is within its share; at most 0: it is. */
+static double overdrawn_s(const struct budget *b)
 {
 	double all = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - b->process_s;
-	return b->share < 1 && cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->own_s > b->share * all;
+	return b->share < 1 ? (cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->own_s) / b->share - all : 0;
 }
 
 static void *sample(void *arg)
@@ -100,8 +101,9 @@ static void *sample(void *arg)
 	mw_layout_bind_controller(c->run->layout, &err); /* where it floats it floats */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
-		if (c->state == MW_SEGMENT_NONE && spent(&budget)) {
-			rest(0.002);
+		double over = c->state == MW_SEGMENT_NONE ? overdrawn_s(&budget) : 0;
+		if (over > 0) { /* waking up costs too */
+			rest(fmin(fmax(over / c->run->n_workers, 0.002), 0.02));
 			continue;
 		}
 		uint64_t t = mw_native_steps(c->run);
@@ -112,6 +114,8 @@ static void *sample(void *arg)
 		double pause = speed > 0 ? wanted_steps(c) / speed : shortest;
 		rest(fmin(fmax(pause, shortest), 0.05));
 	}
+	c->sampler_s += cpu_s(CLOCK_THREAD_CPUTIME_ID) - budget.own_s;
+	c->process_s += cpu_s(CLOCK_PROCESS_CPUTIME_ID) - budget.process_s;
 	return NULL;
 }
 
