@@ -20,18 +20,29 @@ def speed(options, epochs):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([MIXWILD, "train", *options.split(), "--epochs", str(epochs), "--eval-every", "0", "--eval-rows",
                         "1000", "--out", folder + "/run"], check=True, capture_output=True)
-        return json.load(open(folder + "/run/run.json"))["summary"]["examples_per_s"]
+        return json.load(open(folder + "/run/run.json"))["summary"]
+
+
+def found(summary, way):
+    """What the last run's estimator had to say."""
+    e = summary["t_mix"].get(way)
+    if not e:
+        return ""
+    share = summary["t_mix"].get("sampler_share")
+    value = "%.4g +- %.2g %s" % (e["value"], e["error"], e["unit"]) if e["value"] is not None else "no value: " + e["reason"]
+    return "; " + value + (", sampler %.1f %% of the CPU time" % (100 * share) if share is not None else "")
 
 
 for name, options, rate in RUNS:
     rows = 100000 if "sparse" in options else 20000
-    epochs = max(1, speed(options, 1) * SECONDS / rows)
-    got = {way: [] for way, _ in WAYS}
+    epochs = max(1, speed(options, 1)["examples_per_s"] * SECONDS / rows)
+    got, last = {way: [] for way, _ in WAYS}, {}
     for _ in range(ROUNDS):
         for way, extra in WAYS:
-            got[way].append(speed(options + " " + extra, epochs))
+            last[way] = speed(options + " " + extra, epochs)
+            got[way].append(last[way]["examples_per_s"])
     base = statistics.median(got["plain"])
     print("%s: %.3g examples/s" % (name, base))
     for way, _ in WAYS:
         m = statistics.median(got[way])
-        print("  %-40s %.3g examples/s, %+.1f %%" % (way, m, (m / base - 1) * 100), flush=True)
+        print("  %-40s %.3g examples/s, %+.1f %%%s" % (way, m, (m / base - 1) * 100, found(last[way], way)), flush=True)
