@@ -19,6 +19,7 @@ static const struct model_case {
 } models[] = {
 	{ "sparse logistic", "data=synth:sparse,rows=600,features=120,nnz=8 model=logistic batch=1" },
 	{ "dense softmax", "data=synth:dense,rows=300,features=20,classes=4 model=softmax batch=3" },
+	{ "dense logistic", "data=synth:dense,rows=300,features=37 model=logistic l2=0.001 batch=1" },
 	{ "quad", "data=synth:quadratic,dim=40,cond=10,noise=0.01,rows=200 model=quad batch=2" },
 };
 
@@ -143,7 +144,9 @@ static void describe(const struct combination *c, uint32_t workers, char *text, 
 		n += snprintf(text + n, size - (size_t)n, " access=%s", accesses[c->level[ACCESS]]);
 	if (threads)
 		n += snprintf(text + n, size - (size_t)n, " oversubscribe=yes sample-every=%s",
-			c->level[MODEL] == 0 ? "64" : "1"); /* bursts go between the samples */
+			strstr(models[c->level[MODEL]].options, "batch=1")
+				? "64"
+				: "1"); /* bursts go between the samples */
 	assert_true(n > 0 && (size_t)n < size);
 }
 

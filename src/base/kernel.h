@@ -3,8 +3,8 @@
  *
  * The same source (kernel_body.h, kernel_inline.h) is compiled three times: portable (no intrinsics: the same
  * bits on every machine), AVX2+FMA, AVX-512; always with -ffp-contract=off. Within one table these keep the
- * same order of summation, so that a fused step and its plain loop agree to the bit: dot, dot_sparse and
- * dot_compact. Updates round the product before the addition in every table, and exp and log (approx.h) give
+ * same order of summation, so that a fused step and its plain loop agree to the bit: dot_sparse and dot_compact; dot, for
+ * long dense rows, has one of its own. Updates round the product before the addition in every table, and exp and log (approx.h) give
  * the same bits in every table.
  *
  * Arguments named w are floats of a replica: they may be read and written by other threads at the same time,

@@ -10,6 +10,11 @@ static float dot(const float *a, const float *b, size_t n)
 	return mwk_dot(a, b, n);
 }
 
+static float dot_compact(const float *wc, const float *val, size_t n)
+{
+	return mwk_dot_compact(wc, val, n);
+}
+
 static float dot_sparse(const float *w, const uint32_t *idx, const float *val, size_t n)
 {
 	return mwk_dot_sparse(w, idx, val, n);
@@ -82,7 +87,7 @@ const struct mw_kernels MW_KERNEL_TABLE = {
 	.isa = MW_KERNEL_ISA,
 	.dot = dot,
 	.dot_sparse = dot_sparse,
-	.dot_compact = dot,
+	.dot_compact = dot_compact,
 	.axpy_sparse = axpy_sparse,
 	.axpy = axpy,
 	.view = view,

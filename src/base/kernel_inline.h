@@ -4,7 +4,7 @@
  * instruction set may include them directly and then computes the same bits.
  *
  * The algorithms are written once, on the compilers' vector types, whose widths differ by instruction set.
- * All dot products share one function, hence its order and bits. A product that is added to a replica is
+ * Dot products of sparse rows share one function, hence its order and bits. A product that is added to a replica is
  * rounded before the addition (no FMA): an update is the same whether its delta was stored in between or not.
  *
  * Compile with MW_KERNEL_PORTABLE for plain C; else -mavx2 -mfma, or AVX-512 F, DQ, VL, BW on top. Always
@@ -105,16 +105,20 @@ MWK_INLINE mwk_v mwk_load_part(const float *p, size_t n)
  */
 MWK_INLINE mwk_q mwk_take_q(const float *w, const uint32_t *idx, size_t i)
 {
+#ifndef MW_STRICT_ATOMICS
 	if (!idx)
 		return *(const mwk_q_mem *)(w + i);
-#define MWK_AT(k) mw_ld(w + idx[i + (k)])
+#endif
+#define MWK_AT(k) mw_ld(w + (idx ? idx[i + (k)] : i + (k)))
 	return (mwk_q){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3) };
 }
 
 MWK_INLINE mwk_d mwk_take_d(const float *w, const uint32_t *idx, size_t i)
 {
+#ifndef MW_STRICT_ATOMICS
 	if (!idx)
 		return *(const mwk_d_mem *)(w + i);
+#endif
 #if MWK_DOT_LANES == 8
 	return (mwk_d){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3), MWK_AT(4), MWK_AT(5), MWK_AT(6),
 		MWK_AT(7) };
@@ -155,14 +159,47 @@ MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *v
 	}
 #undef MWK_VAL
 	for (; i < n; i++)
-		rest = mwk_fma_1(idx ? mw_ld(w + idx[i]) : w[i], val[i], rest);
+		rest = mwk_fma_1(mw_ld(w + (idx ? idx[i] : i)), val[i], rest);
 	q = q + mwk_fold(a + b);
 	return ((q[0] + q[2]) + (q[1] + q[3])) + rest;
 }
 
-MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
+MWK_INLINE float mwk_dot_compact(const float *a, const float *b, size_t n)
 {
 	return mwk_dot_any(a, NULL, b, n);
+}
+
+MWK_INLINE float mwk_sum(mwk_v v)
+{
+#if MWK_LANES == 16
+	mwk_q q = mwk_fold(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+#else
+	mwk_q q = mwk_fold(v);
+#endif
+	return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+/*
+ * Dense rows are long: four sums of the widest vectors hide the latency of an addition, and a mask takes the rest. a may
+ * be a replica.
+ */
+MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
+{
+#if defined(MW_KERNEL_PORTABLE)
+	return mwk_dot_any(a, NULL, b, n);
+#else
+	enum { L = MWK_LANES };
+	mwk_v s[4] = { mwk_set1(0), mwk_set1(0), mwk_set1(0), mwk_set1(0) };
+	size_t i = 0;
+	for (; i + 4 * L <= n; i += 4 * L)
+		for (int k = 0; k < 4; k++)
+			s[k] = mwk_fma_v(mwk_load(a + i + k * L), mwk_load(b + i + k * L), s[k]);
+	for (; i + L <= n; i += L)
+		s[0] = mwk_fma_v(mwk_load(a + i), mwk_load(b + i), s[0]);
+	if (i < n)
+		s[1] = mwk_fma_v(mwk_load_part(a + i, n - i), mwk_load_part(b + i, n - i), s[1]);
+	return mwk_sum((s[0] + s[1]) + (s[2] + s[3]));
+#endif
 }
 
 MWK_INLINE float mwk_dot_sparse(const float *w, const uint32_t *idx, const float *val, size_t n)

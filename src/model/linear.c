@@ -5,7 +5,7 @@
  * Minimise (1/rows) sum_r loss(w.x_r + b, y_r) + (lambda/2)|w|^2; the bias b is parameter `features` and is
  * not penalised. On CSR data a step touches the row's coordinates and the bias only, with the penalty's share
  * of model_make.h; on dense data the gradient is full and the penalty exact. All inner products are the
- * kernels' dot, dot_sparse or dot_compact, which agree to the bit; the derivative of a row is coef * x with
+ * kernels' dot on dense rows, dot_sparse or dot_compact, which agree to the bit, on sparse ones; the derivative of a row is coef * x with
  * one product a coordinate.
  */
 #include <string.h>
@@ -87,6 +87,8 @@ static int setup(struct mw_model *m, enum mw_link link, const struct linear_opti
 		if (o->l2 > 0)
 			MW_TRY(mw_model_shares(d, &p->share, err));
 		p->lin.l2_inv_popularity = p->share;
+	} else {
+		m->linear_dense = &p->lin;
 	}
 	MW_TRY(mw_model_slices_new(m, 2, err));
 	mw_model_slice(m, "weight", 0, d->features, 0);

@@ -41,8 +41,9 @@ struct mw_model {
 	size_t touch_max; /* sparse: the most groups one example touches */
 	struct mw_slice *slices;
 	size_t n_slices;
-	const struct mw_linear *linear; /* NULL unless one-output linear on CSR data */
-	char *spec;                     /* as asked for: "softmax", "mlp:256,128" */
+	const struct mw_linear *linear;       /* NULL unless one-output linear on CSR data */
+	const struct mw_linear *linear_dense; /* NULL unless one-output linear on dense rows */
+	char *spec;                           /* as asked for: "softmax", "mlp:256,128" */
 	/*
 	 * Parameters [0, trained) are the optimizer's. The rest (running averages of a net) are coordinates like others to
 	 * protocols, but their delta is -g, whatever the optimizer and its rate.

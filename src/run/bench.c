@@ -224,7 +224,8 @@ static double sparse_step(struct mw_gauge *b)
 		.row = b->order,
 		.n = ROWS,
 		.ahead = ROWS,
-		.scale = -1e-6f,
+		.rate = 1e-6f,
+		.weight = 1,
 		.pushes = &pushes,
 		.examples = &examples,
 		.steps = &steps };

@@ -1,6 +1,7 @@
 /*
- * burst.h: the fused update path: an uninterrupted run of steps of plain SGD on a one-output linear model over CSR rows,
- * batch 1, on one replica. Compiled for each instruction set; bit for bit what the phases of worker.c do step by step.
+ * burst.h: the fused update path: an uninterrupted run of steps of plain SGD on a one-output linear model over CSR or dense
+ * rows, batch 1, on one replica. Compiled for each instruction set; bit for bit what the phases of worker.c do step by
+ * step.
  */
 #ifndef MW_RUN_BURST_H
 #define MW_RUN_BURST_H
@@ -10,6 +11,8 @@
 
 /* How many rows ahead a row's indices and values are asked for: about 300 elements, two DRAM latencies of work. */
 #define MW_BURST_AHEAD 4
+/* The same for dense rows, whose lines are asked for as earlier rows are worked through. At most MW_BURST_AHEAD. */
+#define MW_BURST_AHEAD_DENSE 4
 
 struct mw_burst {
 	const struct mw_dataset *data;
@@ -18,7 +21,8 @@ struct mw_burst {
 	const uint64_t
 		*row; /* the rows of the burst; row[n .. ahead) are the next ones, to be fetched in advance */
 	uint32_t n, ahead;
-	float scale;     /* -rate * push weight: the delta is scale * dloss/dz * example */
+	float rate;
+	double weight;   /* what a delta is multiplied with when it is pushed */
 	uint32_t *tally; /* NULL, or the row's count of pushes (--tally) */
 	bool atomic;     /* adds by compare-and-swap */
 	/* Sync: the worker's own counters (struct mw_counters), stored after every push, relaxed. */

@@ -3,7 +3,7 @@
 #include "model/link.h"
 #include "run/burst.h"
 
-static inline void fetch_row(const struct mw_dataset *d, uint64_t row)
+static inline __attribute__((always_inline)) void fetch_row(const struct mw_dataset *d, uint64_t row)
 {
 	uint64_t o = d->row_ptr[row], e = d->row_ptr[row + 1];
 	__builtin_prefetch(&d->y[row]);
@@ -41,10 +41,11 @@ static inline void count_push(const struct mw_burst *b)
 }
 
 /* link and has_bias are constants in each caller, so that the loop has no branch on them. */
-static inline __attribute__((always_inline)) void run_link(
+static inline __attribute__((always_inline)) void run_sparse(
 	const struct mw_burst *b, enum mw_link link, bool has_bias)
 {
 	const struct mw_dataset *d = b->data;
+	float scale = (float)(-(double)b->rate * b->weight);
 	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
@@ -54,7 +55,7 @@ static inline __attribute__((always_inline)) void run_link(
 		float z = mwk_dot_sparse(b->x, d->col + o, d->val + o, n);
 		if (has_bias)
 			z += mw_ld(&b->x[d->features]);
-		float a = mw_link_dloss(link, z, d->y[row]) * b->scale;
+		float a = mw_link_dloss(link, z, d->y[row]) * scale;
 		add_row(b, o, n, a);
 		if (has_bias)
 			add_bias(b, a);
@@ -66,22 +67,134 @@ static inline __attribute__((always_inline)) void run_link(
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
 
-void BURST(const struct mw_burst *b)
+/* --- dense rows --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The gradient of a coordinate, then its delta as it is pushed: rounded as where these are apart. l2 and weight are
+ * constants where they are 0 and 1.
+ */
+#define DENSE_GRADIENT(x, v) (l2 > 0 ? l2 * (x) + coef * (v) : coef * (v))
+#define DENSE_DELTA(x, v)    (weight * (-rate * DENSE_GRADIENT(x, v)))
+
+static void add_dense(const struct mw_burst *b, const float *v, float coef, size_t i)
+{
+	float rate = b->rate, weight = (float)b->weight, l2 = b->linear->l2, *x = b->x;
+	size_t n = b->data->features;
+	for (; b->atomic && i < n; i++) {
+		float d = DENSE_DELTA(mw_ld(x + i), v[i]);
+		if (d != 0)
+			mw_add_atomic(x + i, d);
+	}
+	for (; i < n; i++)
+		mwk_add(x + i, DENSE_DELTA(mw_ld(x + i), v[i]));
+}
+
+#if defined(MW_KERNEL_PORTABLE)
+static float add_and_dot(
+	const struct mw_burst *b, const float *v, float coef, const float *next, const float *fetch)
+{
+	(void)fetch;
+	add_dense(b, v, coef, 0);
+	return mwk_dot(b->x, next, b->data->features);
+}
+#else
+/* One vector of the pass below. */
+#define ADD_AND_DOT(sum, at)                                            \
+	do {                                                            \
+		mwk_v old = mwk_load(x + (at));                         \
+		mwk_v new = old + DENSE_DELTA(old, mwk_load(v + (at))); \
+		mwk_store(x + (at), new);                               \
+		sum = mwk_fma_v(new, mwk_load(next + (at)), sum);       \
+	} while (0)
+
+/* Summed in the order of mwk_dot. */
+static inline __attribute__((always_inline)) float pass(const struct mw_burst *b, const float *v, float coef,
+	const float *next, const float *fetch, float l2, float weight)
+{
+	enum { L = MWK_LANES, LINE = 16 };
+	float rate = b->rate, *x = b->x;
+	mwk_v s[4] = { mwk_set1(0), mwk_set1(0), mwk_set1(0), mwk_set1(0) };
+	size_t n = b->data->features, i = 0;
+	for (; i + 4 * L <= n; i += 4 * L) {
+		for (size_t at = i; at < i + 4 * L; at += LINE)
+			__builtin_prefetch(fetch + at, 0, 0);
+		for (size_t k = 0; k < 4; k++)
+			ADD_AND_DOT(s[k], i + k * L);
+	}
+	for (; i + L <= n; i += L) {
+		__builtin_prefetch(fetch + i, 0, 0);
+		ADD_AND_DOT(s[0], i);
+	}
+	if (i < n) {
+		add_dense(b, v, coef, i);
+		s[1] = mwk_fma_v(mwk_load_part(x + i, n - i), mwk_load_part(next + i, n - i), s[1]);
+	}
+	return mwk_sum((s[0] + s[1]) + (s[2] + s[3]));
+}
+
+/*
+ * Push the row v and compute the next row's margin in one pass over the parameters; meanwhile ask for a row further on, line
+ * by line: all at once the requests would wait for each other.
+ */
+static float add_and_dot(
+	const struct mw_burst *b, const float *v, float coef, const float *next, const float *fetch)
+{
+	float l2 = b->linear->l2, weight = (float)b->weight;
+	if (b->atomic) {
+		add_dense(b, v, coef, 0);
+		return mwk_dot(b->x, next, b->data->features);
+	}
+	if (weight == 1)
+		return l2 > 0 ? pass(b, v, coef, next, fetch, l2, 1) : pass(b, v, coef, next, fetch, 0, 1);
+	return l2 > 0 ? pass(b, v, coef, next, fetch, l2, weight) : pass(b, v, coef, next, fetch, 0, weight);
+}
+#endif
+
+static void run_dense(const struct mw_burst *b)
+{
+	const struct mw_dataset *d = b->data;
+	enum mw_link link = b->linear->link;
+	float rate = b->rate, weight = (float)b->weight;
+	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+#define ROW(i) (d->x + b->row[i] * d->ld)
+	float z = mwk_dot(b->x, ROW(0), d->features);
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t ahead = i + MW_BURST_AHEAD_DENSE < b->ahead ? i + MW_BURST_AHEAD_DENSE : i;
+		__builtin_prefetch(&d->y[b->row[ahead]]);
+		if (b->linear->bias)
+			z += mw_ld(&b->x[d->features]);
+		float coef = mw_link_dloss(link, z, d->y[b->row[i]]);
+		if (b->linear->bias)
+			add_bias(b, weight * (-rate * coef));
+		if (i + 1 < b->n)
+			z = add_and_dot(b, ROW(i), coef, ROW(i + 1), ROW(ahead));
+		else
+			add_dense(b, ROW(i), coef, 0);
+		if (b->tally)
+			count_push(b);
+		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
+	}
+#undef ROW
+	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
+	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
+}
+
+static inline __attribute__((always_inline)) void run_rows(const struct mw_burst *b, enum mw_link link)
 {
 	bool bias = b->linear->bias;
+	bias ? run_sparse(b, link, true) : run_sparse(b, link, false);
+}
+
+void BURST(const struct mw_burst *b)
+{
+	if (b->data->kind == MW_X_DENSE) {
+		run_dense(b);
+		return;
+	}
 	switch (b->linear->link) {
-	case MW_LINK_LOGISTIC:
-		bias ? run_link(b, MW_LINK_LOGISTIC, true) : run_link(b, MW_LINK_LOGISTIC, false);
-		break;
-	case MW_LINK_HINGE:
-		bias ? run_link(b, MW_LINK_HINGE, true) : run_link(b, MW_LINK_HINGE, false);
-		break;
-	case MW_LINK_SIGMOID_SQUARED:
-		bias ? run_link(b, MW_LINK_SIGMOID_SQUARED, true)
-		     : run_link(b, MW_LINK_SIGMOID_SQUARED, false);
-		break;
-	case MW_LINK_SQUARED:
-		bias ? run_link(b, MW_LINK_SQUARED, true) : run_link(b, MW_LINK_SQUARED, false);
-		break;
+	case MW_LINK_LOGISTIC: run_rows(b, MW_LINK_LOGISTIC); break;
+	case MW_LINK_HINGE: run_rows(b, MW_LINK_HINGE); break;
+	case MW_LINK_SIGMOID_SQUARED: run_rows(b, MW_LINK_SIGMOID_SQUARED); break;
+	case MW_LINK_SQUARED: run_rows(b, MW_LINK_SQUARED); break;
 	}
 }

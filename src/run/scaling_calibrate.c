@@ -110,7 +110,8 @@ static void update(struct pair *p, uint32_t i)
 				.row = rows,
 				.n = BLOCK_ROWS,
 				.ahead = BLOCK_ROWS,
-				.scale = -1e-4f,
+				.rate = 1e-4f,
+				.weight = 1,
 				.pushes = &counters.pushes,
 				.examples = &counters.examples,
 				.steps = &counters.steps };

@@ -376,13 +376,20 @@ static bool straggles(const struct mw_run *run)
 	return !mw_sched_is_zero(run->straggler);
 }
 
+/* Dense rows of a one-output linear model, plain SGD: the fused path need not store gradient and delta. */
+static bool dense_row_form(const struct mw_run *run)
+{
+	return run->form == MW_FORM_DENSE && run->model->linear_dense && run->optim->plain &&
+	       run->opt->clip == 0 && !run->optim_at_push;
+}
+
 static void resolve_bursts(struct mw_run *run)
 {
 	const struct mw_protocol *p = run->protocol;
-	run->bursts = run->form == MW_FORM_ROW && run->batch == 1 && run->pool_n == 1 && !run->exclusive &&
-		      !straggles(run) && !mw_tracing(run) && run->activation == MW_ACT_FREE &&
-		      run->ssp_bound < 0 && !p->versioned && !p->push2_row &&
-		      run->stale.kind == MW_STALE_NONE;
+	run->bursts = (run->form == MW_FORM_ROW || dense_row_form(run)) && run->batch == 1 &&
+		      run->pool_n == 1 && !run->exclusive && !straggles(run) && !mw_tracing(run) &&
+		      run->activation == MW_ACT_FREE && run->ssp_bound < 0 && !p->versioned &&
+		      !p->push2_row && run->stale.kind == MW_STALE_NONE;
 	for (uint32_t w = 0; w < run->n_workers; w++)
 		run->bursts = run->bursts && p->push_row[w] == p->view_row[w] &&
 			      (run->access <= MW_ACCESS_ATOMIC || p->row_owner[p->push_row[w]] == w);

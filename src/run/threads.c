@@ -76,12 +76,13 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 {
 	struct mw_run *run = w->run;
 	struct mw_burst b = { .data = w->data,
-		.linear = run->model->linear,
+		.linear = run->form == MW_FORM_ROW ? run->model->linear : run->model->linear_dense,
 		.x = run->replicas.row[run->protocol->push_row[w->id]].x,
 		.row = w->rows_buf + w->rows_at,
 		.n = n,
 		.ahead = w->rows_have - w->rows_at,
-		.scale = -w->rate * run->protocol->push_weight,
+		.rate = w->rate,
+		.weight = run->protocol->push_weight,
 		.atomic = run->replicas.access == MW_ACCESS_ATOMIC &&
 			  !run->replicas.row[run->protocol->push_row[w->id]].owned,
 		.tally = run->opt->tally ? &run->replicas.row[run->protocol->push_row[w->id]].tally : NULL,
