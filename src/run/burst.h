@@ -1,13 +1,14 @@
 /*
- * burst.h: the fused update path: an uninterrupted run of steps of plain SGD on a one-output linear model over CSR or dense
- * rows, batch 1, on one replica. Compiled for each instruction set; bit for bit what the phases of worker.c do step by
- * step.
+ * burst.h: the fused update path: an uninterrupted run of steps on a one-output linear model, batch 1, on one replica: of
+ * plain SGD over CSR or dense rows, or of an optimizer with a state of the worker's own over CSR rows. Compiled for each
+ * instruction set; bit for bit what the phases of worker.c do step by step.
  */
 #ifndef MW_RUN_BURST_H
 #define MW_RUN_BURST_H
 
 #include "data/dataset.h"
 #include "model/model.h"
+#include "optim/optim.h"
 
 /* How many rows ahead a row's indices and values are asked for: about 300 elements, two DRAM latencies of work. */
 #define MW_BURST_AHEAD 4
@@ -22,9 +23,14 @@ struct mw_burst {
 		*row; /* the rows of the burst; row[n .. ahead) are the next ones, to be fetched in advance */
 	uint32_t n, ahead;
 	float rate;
-	double weight;   /* what a delta is multiplied with when it is pushed */
-	uint32_t *tally; /* NULL, or the row's count of pushes (--tally) */
-	bool atomic;     /* adds by compare-and-swap */
+	double weight;                /* what a delta is multiplied with when it is pushed */
+	uint32_t *tally;              /* NULL, or the row's count of pushes (--tally) */
+	const struct mw_optim *optim; /* CSR rows: NULL is plain SGD; else with its state (worker's own) */
+	float *state;
+	uint64_t t;      /* steps done with that state */
+	uint32_t *group; /* room for a row's coordinates and their delta, bias included */
+	float *delta;
+	bool atomic; /* adds by compare-and-swap */
 	/* Sync: the worker's own counters (struct mw_counters), stored after every push, relaxed. */
 	uint64_t *pushes, *examples, *steps;
 };

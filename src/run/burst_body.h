@@ -67,6 +67,54 @@ static inline __attribute__((always_inline)) void run_sparse(
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
 
+/* --- CSR rows, an optimizer with a state --------------------------------------------------------------------------- */
+
+static void add_delta(const struct mw_burst *b, const uint32_t *group, size_t n)
+{
+	float weight = (float)b->weight;
+	for (size_t i = 0; weight != 1 && i < n; i++)
+		b->delta[i] *= weight;
+	if (!b->atomic)
+		mwk_scatter_groups(b->delta, group, n, 1, b->x);
+	for (size_t i = 0; b->atomic && i < n; i++)
+		mw_add_atomic(&b->x[group[i]], b->delta[i]);
+}
+
+/* The row's columns are the groups of its delta: nothing is gathered, and copied only to put the bias behind them. */
+static void run_state(const struct mw_burst *b)
+{
+	const struct mw_dataset *d = b->data;
+	const struct mw_linear *lin = b->linear;
+	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint64_t row = b->row[i], o = d->row_ptr[row];
+		size_t n = d->row_ptr[row + 1] - o;
+		const uint32_t *group = d->col + o;
+		struct mw_step s = { .rate = b->rate, .t = b->t + i };
+		if (i + MW_BURST_AHEAD < b->ahead)
+			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
+		float z = mwk_dot_sparse(b->x, group, d->val + o, n);
+		if (lin->bias)
+			z += mw_ld(&b->x[d->features]);
+		float coef = mw_link_dloss(lin->link, z, d->y[row]);
+		for (size_t j = 0; j < n; j++)
+			b->delta[j] = coef * d->val[o + j];
+		if (lin->bias) {
+			memcpy(b->group, group, n * sizeof(*group));
+			b->group[n] = d->features;
+			b->delta[n++] = coef;
+			group = b->group;
+		}
+		b->optim->ops->sparse(b->optim, &s, b->state, group, n, 1, NULL, b->delta, b->delta);
+		add_delta(b, group, n);
+		if (b->tally)
+			count_push(b);
+		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
+	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
+}
+
 /* --- dense rows --------------------------------------------------------------------------------------------------- */
 
 /*
@@ -187,8 +235,8 @@ static inline __attribute__((always_inline)) void run_rows(const struct mw_burst
 
 void BURST(const struct mw_burst *b)
 {
-	if (b->data->kind == MW_X_DENSE) {
-		run_dense(b);
+	if (b->optim || b->data->kind == MW_X_DENSE) {
+		b->optim ? run_state(b) : run_dense(b);
 		return;
 	}
 	switch (b->linear->link) {

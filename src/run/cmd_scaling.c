@@ -107,7 +107,7 @@ static int prepare_run(struct scaling *s, int i, uint32_t k, struct mw_err *err)
 	MW_TRY(mw_job_new("train", &s->prepared_job[i], err));
 	MW_TRY(set_all(s, s->prepared_job[i], k, err));
 	MW_TRY(mw_run_new_with(s->prepared_job[i], &s->borrow, &s->prepared[i], err));
-	if (!s->prepared[i]->bursts || !s->prepared[i]->model->linear)
+	if (!s->prepared[i]->bursts || s->prepared[i]->form != MW_FORM_ROW)
 		MW_FAIL(err, USAGE,
 			"the model is for sparse linear models with plain SGD, batch 1 and nothing injected: "
 			"these options "

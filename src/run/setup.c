@@ -376,18 +376,24 @@ static bool straggles(const struct mw_run *run)
 	return !mw_sched_is_zero(run->straggler);
 }
 
-/* Dense rows of a one-output linear model, plain SGD: the fused path need not store gradient and delta. */
-static bool dense_row_form(const struct mw_run *run)
+/* Steps that the fused path knows beside row form: its gradients have no other summands than these. */
+static bool fuses_dense(const struct mw_run *run)
 {
-	return run->form == MW_FORM_DENSE && run->model->linear_dense && run->optim->plain &&
-	       run->opt->clip == 0 && !run->optim_at_push;
+	return run->form == MW_FORM_DENSE && run->model->linear_dense && run->optim->plain;
+}
+
+static bool fuses_state(const struct mw_run *run)
+{
+	return run->form == MW_FORM_SPARSE && run->model->linear && run->model->linear->l2 == 0 &&
+	       run->optim->fields && !run->optim->needs_x;
 }
 
 static void resolve_bursts(struct mw_run *run)
 {
 	const struct mw_protocol *p = run->protocol;
-	run->bursts = (run->form == MW_FORM_ROW || dense_row_form(run)) && run->batch == 1 &&
-		      run->pool_n == 1 && !run->exclusive && !straggles(run) && !mw_tracing(run) &&
+	run->bursts = (run->form == MW_FORM_ROW || fuses_dense(run) || fuses_state(run)) &&
+		      run->opt->clip == 0 && !run->optim_at_push && run->batch == 1 && run->pool_n == 1 &&
+		      !run->exclusive && !straggles(run) && !mw_tracing(run) &&
 		      run->activation == MW_ACT_FREE && run->ssp_bound < 0 && !p->versioned &&
 		      !p->push2_row && run->stale.kind == MW_STALE_NONE;
 	for (uint32_t w = 0; w < run->n_workers; w++)

@@ -76,7 +76,7 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 {
 	struct mw_run *run = w->run;
 	struct mw_burst b = { .data = w->data,
-		.linear = run->form == MW_FORM_ROW ? run->model->linear : run->model->linear_dense,
+		.linear = run->form == MW_FORM_DENSE ? run->model->linear_dense : run->model->linear,
 		.x = run->replicas.row[run->protocol->push_row[w->id]].x,
 		.row = w->rows_buf + w->rows_at,
 		.n = n,
@@ -89,6 +89,13 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 		.pushes = &w->counters->pushes,
 		.examples = &w->counters->examples,
 		.steps = &w->counters->steps };
+	if (run->form == MW_FORM_SPARSE) {
+		b.optim = run->optim;
+		b.state = w->state;
+		b.t = w->step;
+		b.group = w->pool->group;
+		b.delta = w->pool->d;
+	}
 	mw_burst_run(&b);
 	w->rows_at += n;
 	w->step += n;
