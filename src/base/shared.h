@@ -61,6 +61,19 @@ static inline void mw_add_atomic(float *p, float d)
 #define MW_LINE_BYTES   128
 #define MW_LINE_ALIGNED __attribute__((aligned(MW_LINE_BYTES)))
 
+/*
+ * Ask for a line that is to be written soon, so that it comes at once for writing and not first for reading. prefetchw by
+ * name: where the baseline lacks its flag, compilers write a prefetch for reading. Not for processors without AVX2.
+ */
+static inline void mw_prefetch_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
 static inline void mw_pause(void)
 {
 #if defined(__x86_64__)

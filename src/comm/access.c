@@ -135,6 +135,18 @@ float mw_access_dot_row(
 	return z;
 }
 
+/* Lines that others have written come from their caches: each piece is asked for while the one before is added to. */
+static void add_shared(float weight, const float *d, float *x, size_t n)
+{
+	enum { PIECE = 512, LINE = 64 / sizeof(float) };
+	for (size_t at = 0; at < n; at += PIECE) {
+		size_t m = n - at < PIECE ? n - at : PIECE, from = at ? at + PIECE : 0, to = at + 2 * PIECE;
+		for (size_t i = from; i < to && i < n; i += LINE)
+			mw_prefetch_write(x + i);
+		mw_kernels()->axpy(weight, d + at, x + at, m);
+	}
+}
+
 void mw_access_add(struct mw_replicas *r, uint32_t row, size_t from, size_t n, float weight, const float *d)
 {
 	float *x = r->row[row].x + from;
@@ -148,7 +160,10 @@ void mw_access_add(struct mw_replicas *r, uint32_t row, size_t from, size_t n, f
 		return;
 	}
 	mw_access_write_begin(r, row);
-	mw_kernels()->axpy(weight, d, x, n);
+	if (r->row[row].owned || mw_kernels()->isa == MW_ISA_PORTABLE)
+		mw_kernels()->axpy(weight, d, x, n);
+	else
+		add_shared(weight, d, x, n);
 	mw_access_write_end(r, row);
 }
 
