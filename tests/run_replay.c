@@ -173,11 +173,10 @@ static const char *const resumable[] = {
 	"protocol=sync-ring workers=3 optimizer=sgd momentum=0.9 mix-every=5",
 	"protocol=sync-ring workers=3 shards=dirichlet:0.5 clip=0.1 optimizer=amsgrad weight-decay=0.1",
 	"protocol=sync-ps workers=3 data=synth:images,rows=90,size=8,classes=3 model=mlp:8 augment=crop-flip",
-	"protocol=sync-ring workers=2 data=synth:images,rows=40,channels=2,size=8,classes=3 "
-	"model=resnet8:width=4 "
-	"augment=crop-flip momentum=0.9 nesterov=yes weight-decay=1e-3 bn-batches=4",
-	"protocol=local-sgd workers=2 data=synth:images,rows=40,channels=2,size=8,classes=3 "
-	"model=resnet8:width=4,shortcut=conv bn-stats=exchange optimizer=rmsprop momentum=0.5 rate=0.01",
+	("protocol=sync-ring workers=2 data=synth:images,rows=40,channels=2,size=8,classes=3 "
+	 "model=resnet8:width=4 augment=crop-flip momentum=0.9 nesterov=yes weight-decay=1e-3 bn-batches=4"),
+	("protocol=local-sgd workers=2 data=synth:images,rows=40,channels=2,size=8,classes=3 "
+	 "model=resnet8:width=4,shortcut=conv bn-stats=exchange optimizer=rmsprop momentum=0.5 rate=0.01"),
 	"protocol=local-sgd workers=2 period=7 mix-precision=kahan slack=0.1",
 	"protocol=sync-gossip graph=complete workers=3 mix-precision=double slack=0.3",
 	"protocol=sync-ps workers=2 model=mlp:9,5 optimizer=amsgrad rate=0.01",
