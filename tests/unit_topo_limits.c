@@ -248,9 +248,9 @@ static void test_refusals(void **state)
 	refused((struct mw_layout_request){ .bind = "close", .controller_cpu = -2 }, MW_EUSAGE,
 		"--controller-cpu -2");
 	refused(REQ(.topology = "synthetic:chairs:3"), MW_EUSAGE, "hwloc does not understand");
-	refused(REQ(.topology = "synthetic:pack:2 [numa(memory=9)] core:64(indexes=1,2) 65"), MW_EUSAGE,
-		"more than 8192 PUs");
-	refused(REQ(.topology = "synthetic:99999999999999999999"), MW_EUSAGE, "more than 8192 PUs");
+	refused(REQ(.topology = "synthetic:pack:2 [numa(memory=9)] core:64(indexes=1,2) 129"), MW_EUSAGE,
+		"more than 16384 PUs");
+	refused(REQ(.topology = "synthetic:99999999999999999999"), MW_EUSAGE, "more than 16384 PUs");
 	refused(REQ(.topology = XML("nopu")), MW_EDATA, "make one by: lstopo FILE.xml");
 	refused(REQ(.topology = "tests/data/topo/none.xml"), MW_EDATA, "none.xml");
 	refused(REQ(.topology = "tests/data/topo/README"), MW_EDATA, "README");

@@ -9,8 +9,8 @@
 
 #define SYNTHETIC "synthetic:"
 
-/* hwloc builds a machine in a time that grows with the square of its PUs: this one takes some seconds. */
-enum { PUS_MOST = 8192 };
+/* hwloc builds a machine in a time that grows with the square of its PUs where all hang on one parent: a minute here. */
+enum { PUS_MOST = 16384 };
 
 const char *mw_cpus_text(hwloc_const_bitmap_t set, char *buf, size_t size)
 {
