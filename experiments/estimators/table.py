@@ -182,8 +182,8 @@ the system's own t_mix with it, by a fifth (in sim too, where nothing is noise).
 not that of the run: free threads push nearly in turn, the law has them at random.
 
 On a machine of 2 CPUs, measuring alone, 35 s each, mean from the second window on over target (worst window): n = 2 with a base
-of 32: sync-ring 0.995 (0.95), async-ring 1.06 (1.09), numa 1.00 (0.94), cached 1.00 (1.01); n = 8 with sleeping stragglers: sync-ring 1.00 (1.00),
-async-ring 0.99 (0.95), numa 1.09 (1.10), cached 0.96 (0.91). These are two to four windows each (sync-ring with 2 workers: more
+of 32: sync-ring 0.995 (0.95), async-ring 1.06 (1.09), numa 1.00 (0.94), cached 1.00 (1.01); n = 8 with sleeping stragglers:
+sync-ring 1.00 (1.00), async-ring 0.99 (0.95), numa 1.09 (1.10), cached 0.96 (0.91). These are two to four windows each (sync-ring with 2 workers: more
 than eleven).
 
 ## What they cost
