@@ -90,11 +90,33 @@ static inline __attribute__((always_inline)) void mw_optim_dense(mw_optim_step *
 #endif
 }
 
+/* The same where groups are single parameters, which is what linear models have. */
+static inline __attribute__((always_inline)) void mw_optim_single(mw_optim_step *step, const void *coef,
+	uint32_t fields, float *state, const uint32_t *group, size_t n, const float *x, const float *g,
+	float *delta)
+{
+	float s[MW_OPTIM_FIELDS][MW_OPTIM_BLOCK];
+	for (size_t done = 0; done < n; done += MW_OPTIM_BLOCK) {
+		size_t m = n - done < MW_OPTIM_BLOCK ? n - done : MW_OPTIM_BLOCK;
+		for (size_t k = 0; k < m; k++)
+			for (uint32_t f = 0; f < fields; f++)
+				s[f][k] = mw_ld(state + (size_t)group[done + k] * fields + f);
+		step(coef, s[0], s[1], s[2], x ? x + done : NULL, g + done, delta + done, m);
+		for (size_t k = 0; k < m; k++)
+			for (uint32_t f = 0; f < fields; f++)
+				mw_st(state + (size_t)group[done + k] * fields + f, s[f][k]);
+	}
+}
+
 /* Blocks of parameters, so that the arithmetic runs on vectors although the state is scattered. */
 static inline __attribute__((always_inline)) void mw_optim_sparse(mw_optim_step *step, const void *coef,
 	uint32_t fields, float *state, const uint32_t *group, size_t n, uint32_t width, const float *x,
 	const float *g, float *delta)
 {
+	if (width == 1) {
+		mw_optim_single(step, coef, fields, state, group, n, x, g, delta);
+		return;
+	}
 	float s[MW_OPTIM_FIELDS][MW_OPTIM_BLOCK];
 	float *at[MW_OPTIM_BLOCK];
 	size_t total = n * width, i = 0;

@@ -97,7 +97,10 @@ static void run_state(const struct mw_burst *b)
 		if (lin->bias)
 			z += mw_ld(&b->x[d->features]);
 		float coef = mw_link_dloss(lin->link, z, d->y[row]);
-		for (size_t j = 0; j < n; j++)
+		size_t j = 0;
+		for (; j + MWK_LANES <= n; j += MWK_LANES)
+			mwk_store(b->delta + j, mwk_set1(coef) * mwk_load(d->val + o + j));
+		for (; j < n; j++)
 			b->delta[j] = coef * d->val[o + j];
 		if (lin->bias) {
 			memcpy(b->group, group, n * sizeof(*group));
