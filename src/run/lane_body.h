@@ -8,7 +8,8 @@
 enum { AHEAD_EXTENT = 16, AHEAD_VIEW = 5, AHEAD_PUSH = 2 };
 
 /* Most rows have few lines: those are asked for without a branch that depends on how many. */
-static inline void fetch_row(const struct mw_dataset *t, uint64_t from, uint64_t to)
+static inline __attribute__((always_inline)) void fetch_row(
+	const struct mw_dataset *t, uint64_t from, uint64_t to)
 {
 	enum { LINE = 16, LINES = 6 };
 	for (uint64_t k = 0; k < LINES; k++) {
@@ -22,13 +23,13 @@ static inline void fetch_row(const struct mw_dataset *t, uint64_t from, uint64_t
 	}
 }
 
-static inline void fetch_extent(const struct mw_dataset *t, uint64_t row)
+static inline __attribute__((always_inline)) void fetch_extent(const struct mw_dataset *t, uint64_t row)
 {
 	__builtin_prefetch(&t->row_ptr[row]);
 	__builtin_prefetch(&t->y[row]);
 }
 
-static inline void fetch_ahead(const struct mw_lanes *s, uint32_t i)
+static inline __attribute__((always_inline)) void fetch_ahead(const struct mw_lanes *s, uint32_t i)
 {
 	const struct mw_dataset *t = s->data;
 	if (i + AHEAD_EXTENT < s->n_planned)
