@@ -209,6 +209,46 @@ static void one_worker_is_sequential(void **state)
 		}
 }
 
+/* Without this the comparison above would hold of a path that nothing takes. */
+static void fused_paths_are_taken(void **state)
+{
+	static const struct {
+		const char *options;
+		bool fused;
+	} cases[] = {
+		{ "data=synth:sparse,rows=300,features=60,nnz=9 model=logistic", true },
+		{ "data=synth:sparse,rows=300,features=60,nnz=9 model=logistic optimizer=amsgrad", true },
+		{ "data=synth:dense,rows=300,features=20 model=logistic", true },
+		{ "data=synth:sparse,rows=300,features=60,nnz=9 model=logistic batch=2", false },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct test_run t;
+		run_open(&t, "protocol=hogwild workers=1 epochs=1 %s", cases[i].options);
+		assert_int_equal(t.run->bursts, cases[i].fused);
+		run_close(&t);
+	}
+}
+
+/* A loss that isn't finite ends a run, even if no step of it is sampled. */
+static void fused_runs_notice_divergence(void **state)
+{
+	static const char *const cases[] = { "data=synth:dense,rows=2000,features=20",
+		"data=synth:sparse,rows=2000,features=60,nnz=9",
+		"data=synth:sparse,rows=2000,features=60,nnz=9 optimizer=amsgrad" };
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct test_run t;
+		run_open(&t, "protocol=hogwild workers=1 model=squared rate=1e30 epochs=20 sample-every=0 %s",
+			cases[i]);
+		assert_true(t.run->bursts);
+		run_whole(&t);
+		assert_int_equal(t.run->diverged, 1);
+		assert_true(run_pushes(&t) < t.run->total_steps / 2);
+		run_close(&t);
+	}
+}
+
 /* --- several workers ----------------------------------------------------------------------------------------------- */
 
 static void check_plans(const struct mw_run *run, const char *text)
@@ -304,6 +344,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_worker_is_sequential),
+		cmocka_unit_test(fused_paths_are_taken),
+		cmocka_unit_test(fused_runs_notice_divergence),
 		cmocka_unit_test(several_workers_learn),
 	};
 	return cmocka_run_group_tests(tests, list_cases, NULL);

@@ -73,6 +73,7 @@ static void one(enum mw_isa isa, uint32_t n, const struct mw_linear *lin, double
 	};
 	uint64_t order[STEPS + 4], pushes = 5, examples = 6, steps = 7;
 	uint32_t tally = 0;
+	float margin = 0;
 	fill(n);
 	for (int i = 0; i < STEPS + 4; i++)
 		order[i] = (uint64_t)(i * 29) % ROWS;
@@ -88,7 +89,8 @@ static void one(enum mw_isa isa, uint32_t n, const struct mw_linear *lin, double
 		.atomic = atomic,
 		.pushes = &pushes,
 		.examples = &examples,
-		.steps = &steps };
+		.steps = &steps,
+		.margin = &margin };
 	burst_of(isa)(&b);
 	for (int i = 0; i < STEPS; i++)
 		step(k, lin, order[i], n, (float)weight);

@@ -19,6 +19,9 @@ MODEL = {"resnet20": "resnet20", "mlp": "mlp:128,128,128", "lenet5": "lenet5"}
 # Rough speeds, to choose the length of a measurement by.
 SPEED = {"resnet20": 400, "mlp": 60000, "lenet5": 15000}
 
+# Two workers with copies of their own, whose changes are merged into a shared one.
+OWN_COPIES = ["--protocol", "cached", "--mix-every", "64"]
+
 
 def options():
     p = argparse.ArgumentParser()
@@ -117,6 +120,8 @@ def measurements(o, net, two):
             yield "mixwild blas " + at, lambda b=batch: mixwild(o, net, b, 1, ["--conv", "blas"])
         if two:
             yield "mixwild two " + at, lambda b=batch: mixwild(o, net, b, 2)
+            if net == "mlp":
+                yield "mixwild own " + at, lambda b=batch: mixwild(o, net, b, 2, OWN_COPIES)
             yield "mixwild independent " + at, lambda b=batch: independent(o, net, b)
             for layout in layouts:
                 yield "torch two %s %s" % (layout, at), lambda b=batch, l=layout: torch(o, net, b, 2, l)
@@ -138,6 +143,9 @@ def ratios(median, net, two):
             pair = median["mixwild two " + at]
             yield "two workers / PyTorch's best with two, " + at, pair / best("torch two ", at), 1.1 if net == "resnet20" else None
             yield "two workers / two independent processes, " + at, pair / median["mixwild independent " + at], 0.95
+            if "mixwild own " + at in median:
+                yield ("two workers, own copies / two independent processes, " + at,
+                       median["mixwild own " + at] / median["mixwild independent " + at], 0.95)
 
 
 def core_to_core(o):

@@ -47,12 +47,13 @@ static inline __attribute__((always_inline)) void run_sparse(
 	const struct mw_dataset *d = b->data;
 	float scale = (float)(-(double)b->rate * b->weight);
 	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	float z = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
 		size_t n = d->row_ptr[row + 1] - o;
 		if (i + MW_BURST_AHEAD < b->ahead)
 			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		float z = mwk_dot_sparse(b->x, d->col + o, d->val + o, n);
+		z = mwk_dot_sparse(b->x, d->col + o, d->val + o, n);
 		if (has_bias)
 			z += mw_ld(&b->x[d->features]);
 		float a = mw_link_dloss(link, z, d->y[row]) * scale;
@@ -63,6 +64,7 @@ static inline __attribute__((always_inline)) void run_sparse(
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
+	*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
@@ -71,9 +73,8 @@ static inline __attribute__((always_inline)) void run_sparse(
 
 static void add_delta(const struct mw_burst *b, const uint32_t *group, size_t n)
 {
-	float weight = (float)b->weight;
-	for (size_t i = 0; weight != 1 && i < n; i++)
-		b->delta[i] *= weight;
+	for (size_t i = 0; b->weight != 1 && i < n; i++)
+		b->delta[i] = (float)(b->delta[i] * b->weight);
 	if (!b->atomic)
 		mwk_scatter_groups(b->delta, group, n, 1, b->x);
 	for (size_t i = 0; b->atomic && i < n; i++)
@@ -86,6 +87,7 @@ static void run_state(const struct mw_burst *b)
 	const struct mw_dataset *d = b->data;
 	const struct mw_linear *lin = b->linear;
 	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	float z = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
 		size_t n = d->row_ptr[row + 1] - o;
@@ -93,7 +95,7 @@ static void run_state(const struct mw_burst *b)
 		struct mw_step s = { .rate = b->rate, .t = b->t + i };
 		if (i + MW_BURST_AHEAD < b->ahead)
 			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		float z = mwk_dot_sparse(b->x, group, d->val + o, n);
+		z = mwk_dot_sparse(b->x, group, d->val + o, n);
 		if (lin->bias)
 			z += mw_ld(&b->x[d->features]);
 		float coef = mw_link_dloss(lin->link, z, d->y[row]);
@@ -114,6 +116,7 @@ static void run_state(const struct mw_burst *b)
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
+	*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
@@ -226,6 +229,7 @@ static void run_dense(const struct mw_burst *b)
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
 #undef ROW
+	*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }

@@ -456,6 +456,7 @@ static void steer(struct mw_control *c)
 	if (c->passive)
 		mw_passive_restart(c->passive);
 	c->passive_next = c->passive_n = c->passive_late = 0;
+	c->n_origins = 0;
 }
 
 /* Of the segments that the probe counts. */

@@ -100,7 +100,7 @@ static json_t *trace_json(const struct mw_run *run)
 	json_t *j = slowest(run, e, c->blocks);
 	if (!run->exclusive)
 		json_object_set_new(j, "ambiguous", json_integer((json_int_t)c->ambiguous));
-	if (c->again) {
+	if (c->again && !run->steer) { /* steered, a run has many windows, each under another plan */
 		mw_products_estimate(c->again, &e[0]);
 		json_object_set_new(j, "same_windows", estimate_json(run, &e[0]));
 	}

@@ -5,7 +5,7 @@
 #include "run/worker_impl.h"
 
 /* How many events before its turn a row is asked for: to be viewed, from memory; to be pushed, from an outer cache. */
-enum { AHEAD_EXTENT = 16, AHEAD_VIEW = 5, AHEAD_PUSH = 2 };
+enum { AHEAD_EXTENT = 16, AHEAD_VIEW = 3, AHEAD_PUSH = 1 };
 
 /* Most rows have few lines: those are asked for without a branch that depends on how many. */
 static inline __attribute__((always_inline)) void fetch_row(

@@ -11,12 +11,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "model/link.h"
 #include "run/burst.h"
 #include "run/control.h"
 #include "run/metrics.h"
 #include "run/progress.h"
 #include "run/train.h"
-#include "run/worker.h"
+#include "run/worker_impl.h"
 
 enum command { CMD_TRAIN, CMD_PARTS, CMD_FLUSH, CMD_EXIT };
 
@@ -75,6 +76,7 @@ static uint64_t burst_length(const struct mw_worker *w, uint64_t end)
 static void run_burst(struct mw_worker *w, uint32_t n)
 {
 	struct mw_run *run = w->run;
+	float margin;
 	struct mw_burst b = { .data = w->data,
 		.linear = run->form == MW_FORM_DENSE ? run->model->linear_dense : run->model->linear,
 		.x = run->replicas.row[run->protocol->push_row[w->id]].x,
@@ -88,7 +90,8 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 		.tally = run->opt->tally ? &run->replicas.row[run->protocol->push_row[w->id]].tally : NULL,
 		.pushes = &w->counters->pushes,
 		.examples = &w->counters->examples,
-		.steps = &w->counters->steps };
+		.steps = &w->counters->steps,
+		.margin = &margin };
 	if (run->form == MW_FORM_SPARSE) {
 		b.optim = run->optim;
 		b.state = w->state;
@@ -97,6 +100,7 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 		b.delta = w->pool->d;
 	}
 	mw_burst_run(&b);
+	mw_note_loss(w, mw_link_loss(b.linear->link, margin, w->data->y[b.row[n - 1]]));
 	w->rows_at += n;
 	w->step += n;
 }
