@@ -95,7 +95,8 @@ static void views(void **state)
 	view_is("hogwild", NULL, 8, L2(.delay = 5), 6, false);
 	view_is("hogwild", NULL, 1, L2(), 1, false);
 	view_is("async-ring", NULL, 8, L2_TURN(), 21 + 8, true);
-	view_is("async-ring", NULL, 64, L2(), 9309, true); /* all distances followed, not the last ones alone */
+	view_is("async-ring", NULL, 64, L2(), 9309,
+		true); /* all distances followed, not the last ones alone */
 	/* complete graph: d(k)^2 = r^k, r = 1 - 1/15; the mean over a is a sum of two geometric series, q = 1 - 1/16 */
 	double q = 1 - 1. / 16, r = 1 - 1. / 15, k = 1;
 	while ((pow(r, k) - pow(q, k)) / (r - q) / 16 + pow(q, k) > 0.25)
