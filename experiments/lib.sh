@@ -80,9 +80,9 @@ figure() {
 # sweep FILE [FOLDER]: what the job file describes, into $out/FOLDER
 sweep() { "$mixwild" sweep "$1" --out "$out/${2:-runs}" >"$out/${2:-runs}.txt"; }
 
-# keep_results FILE...: the last line of a script: write origin.txt, copy the files if wanted, fail if a claim failed
+# keep_results FILE...: the last line of a script: write origin.txt (full-origin.txt), copy the files if wanted, fail if a claim failed
 keep_results() {
-	local seconds
+	local seconds origin=${full:+full-}origin.txt
 	seconds=$(awk -v a="$begin_s" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }')
 	{
 		echo "command   experiments/$name/run${full:+ --full} --keep"
@@ -91,12 +91,12 @@ keep_results() {
 		echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) (1, 5, 15 minutes, at the end)"
 		echo "seeds     as in the job file and in the column seed"
 		echo "took      $seconds s$([ "$done_before" -eq 0 ] || echo ", where $done_before runs had been done before")"
-	} >"$out/origin.txt"
+	} >"$out/$origin"
 	say "took $seconds s; results in $out"
 	if [ $keep = yes ]; then
 		local file
 		for file; do cp "$out/$file" "$here/"; done
-		cp "$out/origin.txt" "$here/"
+		cp "$out/$origin" "$here/"
 	fi
 	[ $failures -eq 0 ]
 }

@@ -31,7 +31,7 @@ struct mw_burst {
 	uint32_t *group; /* room for a row's coordinates and their delta, bias included */
 	float *delta;
 	bool atomic;   /* adds by compare-and-swap */
-	float *margin; /* out: the last row's, bias included */
+	float *margin; /* NULL, or out: the last row's, bias included */
 	/* Sync: the worker's own counters (struct mw_counters), stored after every push, relaxed. */
 	uint64_t *pushes, *examples, *steps;
 };

@@ -64,7 +64,8 @@ static inline __attribute__((always_inline)) void run_sparse(
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
-	*b->margin = z;
+	if (b->margin)
+		*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
@@ -116,7 +117,8 @@ static void run_state(const struct mw_burst *b)
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
-	*b->margin = z;
+	if (b->margin)
+		*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
@@ -229,7 +231,8 @@ static void run_dense(const struct mw_burst *b)
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
 #undef ROW
-	*b->margin = z;
+	if (b->margin)
+		*b->margin = z;
 	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
 	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
 }
