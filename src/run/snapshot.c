@@ -68,18 +68,20 @@ static double cpu_s(clockid_t clock)
 }
 
 /*
- * The sampler's own time against its share of what this process has had, since both began. Workers that sleep between steps
- * leave a CPU free, and are too slow to be watched any less.
+ * The sampler's own time against its share of what this process has had, over all stretches between evaluations: one that
+ * began anew with each could finish a probe segment for nothing every time. Workers that sleep between steps leave a CPU
+ * free, and are too slow to be watched any less.
  */
 struct budget {
-	double process_s, own_s, share;
+	double process_s, own_s; /* clocks, less what earlier stretches took */
+	double share;
 };
 
-static void budget_init(struct budget *b, const struct mw_run *run)
+static void budget_init(struct budget *b, const struct mw_control *c)
 {
-	bool sleepy = !mw_sched_is_zero(run->straggler);
-	*b = (struct budget){ cpu_s(CLOCK_PROCESS_CPUTIME_ID), cpu_s(CLOCK_THREAD_CPUTIME_ID),
-		sleepy ? 1 : run->opt->sampler_share };
+	bool sleepy = !mw_sched_is_zero(c->run->straggler);
+	*b = (struct budget){ cpu_s(CLOCK_PROCESS_CPUTIME_ID) - c->process_s,
+		cpu_s(CLOCK_THREAD_CPUTIME_ID) - c->sampler_s, sleepy ? 1 : c->run->opt->sampler_share };
 }
 
 /* How much CPU time the others have still to take before the sampler is within its share; at most 0: it is. */
@@ -97,7 +99,7 @@ static void *sample(void *arg)
 	double shortest = 1 / c->run->opt->sample_rate, start = mw_now_s();
 	uint64_t first = mw_native_steps(c->run);
 	struct budget budget;
-	budget_init(&budget, c->run);
+	budget_init(&budget, c);
 	mw_layout_bind_controller(c->run->layout, &err); /* where it floats it floats */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
@@ -114,8 +116,8 @@ static void *sample(void *arg)
 		double pause = speed > 0 ? wanted_steps(c) / speed : shortest;
 		rest(fmin(fmax(pause, shortest), 0.05));
 	}
-	c->sampler_s += cpu_s(CLOCK_THREAD_CPUTIME_ID) - budget.own_s;
-	c->process_s += cpu_s(CLOCK_PROCESS_CPUTIME_ID) - budget.process_s;
+	c->sampler_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - budget.own_s;
+	c->process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - budget.process_s;
 	return NULL;
 }
 
