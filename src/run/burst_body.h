@@ -40,22 +40,36 @@ static inline void count_push(const struct mw_burst *b)
 		__atomic_store_n(b->tally, __atomic_load_n(b->tally, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
+static inline __attribute__((always_inline)) float margin(
+	const struct mw_burst *b, uint64_t o, size_t n, bool has_bias)
+{
+	float z = mwk_dot_sparse(b->x, b->data->col + o, b->data->val + o, n);
+	return has_bias ? z + mw_ld(&b->x[b->data->features]) : z;
+}
+
+/* All is done; z: the last row's margin. */
+static inline void count_burst(const struct mw_burst *b, float z)
+{
+	if (b->margin)
+		*b->margin = z;
+	__atomic_store_n(b->examples, *b->examples + b->n, __ATOMIC_RELAXED);
+	__atomic_store_n(b->steps, *b->steps + b->n, __ATOMIC_RELAXED);
+}
+
 /* link and has_bias are constants in each caller, so that the loop has no branch on them. */
 static inline __attribute__((always_inline)) void run_sparse(
 	const struct mw_burst *b, enum mw_link link, bool has_bias)
 {
 	const struct mw_dataset *d = b->data;
 	float scale = (float)(-(double)b->rate * b->weight);
-	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	uint64_t done = *b->pushes;
 	float z = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
 		size_t n = d->row_ptr[row + 1] - o;
 		if (i + MW_BURST_AHEAD < b->ahead)
 			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		z = mwk_dot_sparse(b->x, d->col + o, d->val + o, n);
-		if (has_bias)
-			z += mw_ld(&b->x[d->features]);
+		z = margin(b, o, n, has_bias);
 		float a = mw_link_dloss(link, z, d->y[row]) * scale;
 		add_row(b, o, n, a);
 		if (has_bias)
@@ -64,10 +78,7 @@ static inline __attribute__((always_inline)) void run_sparse(
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
-	if (b->margin)
-		*b->margin = z;
-	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
-	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
+	count_burst(b, z);
 }
 
 /* --- CSR rows, an optimizer with a state --------------------------------------------------------------------------- */
@@ -87,7 +98,7 @@ static void run_state(const struct mw_burst *b)
 {
 	const struct mw_dataset *d = b->data;
 	const struct mw_linear *lin = b->linear;
-	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	uint64_t done = *b->pushes;
 	float z = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
@@ -96,9 +107,7 @@ static void run_state(const struct mw_burst *b)
 		struct mw_step s = { .rate = b->rate, .t = b->t + i };
 		if (i + MW_BURST_AHEAD < b->ahead)
 			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		z = mwk_dot_sparse(b->x, group, d->val + o, n);
-		if (lin->bias)
-			z += mw_ld(&b->x[d->features]);
+		z = margin(b, o, n, lin->bias);
 		float coef = mw_link_dloss(lin->link, z, d->y[row]);
 		size_t j = 0;
 		for (; j + MWK_LANES <= n; j += MWK_LANES)
@@ -117,10 +126,7 @@ static void run_state(const struct mw_burst *b)
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
-	if (b->margin)
-		*b->margin = z;
-	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
-	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
+	count_burst(b, z);
 }
 
 /* --- dense rows --------------------------------------------------------------------------------------------------- */
@@ -211,7 +217,7 @@ static void run_dense(const struct mw_burst *b)
 	const struct mw_dataset *d = b->data;
 	enum mw_link link = b->linear->link;
 	float rate = b->rate, weight = (float)b->weight;
-	uint64_t done = *b->pushes, examples = *b->examples, steps = *b->steps;
+	uint64_t done = *b->pushes;
 #define ROW(i) (d->x + b->row[i] * d->ld)
 	float z = mwk_dot(b->x, ROW(0), d->features);
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -231,10 +237,7 @@ static void run_dense(const struct mw_burst *b)
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
 	}
 #undef ROW
-	if (b->margin)
-		*b->margin = z;
-	__atomic_store_n(b->examples, examples + b->n, __ATOMIC_RELAXED);
-	__atomic_store_n(b->steps, steps + b->n, __ATOMIC_RELAXED);
+	count_burst(b, z);
 }
 
 static inline __attribute__((always_inline)) void run_rows(const struct mw_burst *b, enum mw_link link)
