@@ -106,7 +106,7 @@ static void begin(struct mw_run *run, struct mw_worker *w)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Have w's gradient: compute it here if no thread has begun. */
+/* Have w's gradient: compute it here if no thread has begun; while one is at it, help with the others. */
 static void settle(struct mw_run *run, struct mw_worker *w)
 {
 	struct mw_sim *s = run->engine;
@@ -120,7 +120,8 @@ static void settle(struct mw_run *run, struct mw_worker *w)
 		return;
 	}
 	while (s->task[w->id] == TASK_RUNNING)
-		pthread_cond_wait(&s->done, &s->lock);
+		if (!pool_step(run, s, &run->bench[0]))
+			pthread_cond_wait(&s->done, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
 
