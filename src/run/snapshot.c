@@ -37,15 +37,18 @@ uint64_t mw_native_steps(const struct mw_run *run)
 struct mw_sampler {
 	pthread_t thread;
 	struct mw_control *control;
-	/* Sync: set by the main thread when the segment is over; relaxed, polled. */
-	uint32_t stop;
+	pthread_mutex_t lock;
+	pthread_cond_t told;
+	bool stop; /* Sync: set by the main thread when the segment is over; under the lock */
 };
 
-/* Native steps between two looks that are of use: a quarter of the distance of ages. */
-static double wanted_steps(const struct mw_control *c)
+/* Native steps until a look is of use: a quarter of the distance of ages, or the next segment's beginning. */
+static double wanted_steps(const struct mw_control *c, double t)
 {
 	double least = c->passive ? (double)mw_passive_stride(c->passive) / 8 : INFINITY;
 	const uint64_t *age;
+	if (c->cols && c->state == MW_SEGMENT_NONE && c->next > t)
+		return fmin(least, c->next - t);
 	for (uint32_t b = 0; c->cols && b < c->blocks; b++) {
 		mw_probe_ages(c->probe[b], &age);
 		least = fmin(least, (double)(age[1] - age[0]) / 4);
@@ -53,11 +56,20 @@ static double wanted_steps(const struct mw_control *c)
 	return least;
 }
 
-static void rest(double seconds)
+/* For so long, or until the sampler is to stop: false. */
+static bool sleep_for(struct mw_sampler *s, double seconds)
 {
-	struct timespec t = { .tv_sec = (time_t)seconds };
-	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-	nanosleep(&t, NULL);
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	double ns = (double)t.tv_nsec + fmin(seconds, 1e6) * 1e9;
+	t.tv_sec += (time_t)(ns / 1e9);
+	t.tv_nsec = (long)fmod(ns, 1e9);
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop && pthread_cond_timedwait(&s->told, &s->lock, &t) == 0)
+		;
+	bool go_on = !s->stop;
+	pthread_mutex_unlock(&s->lock);
+	return go_on;
 }
 
 static double cpu_s(clockid_t clock)
@@ -69,26 +81,72 @@ static double cpu_s(clockid_t clock)
 
 /*
  * The sampler's own time against its share of what this process has had, over all stretches between evaluations: one that
- * began anew with each could finish a probe segment for nothing every time. Workers that sleep between steps leave a CPU
- * free, and are too slow to be watched any less.
+ * began anew with each could finish a probe segment for nothing every time. A probe segment, with what is made of it, has
+ * to be paid for before it begins, by the cost of those before: none is cut short that costs less than twice as much, since
+ * the long ones are those in which workers are slow. Workers that sleep between steps leave a CPU free, and are too slow to
+ * be watched any less.
  */
 struct budget {
 	double process_s, own_s; /* clocks, less what earlier stretches took */
 	double share;
+	double began_s; /* the thread's clock when this look or probe segment began */
+	double cpus;    /* that the others can keep busy */
+	double wake_s;  /* what resting costs, each time: going to sleep and waking up */
 };
 
-static void budget_init(struct budget *b, const struct mw_control *c)
+/* What nobody knows yet: a segment of two workers takes half of that, without a sanitizer. */
+#define FIRST_COST_S 100e-6
+/* What once took long may have been the machine. */
+#define FORGET 0.95
+/* Of a share that is used for nothing but waking up to see that there is nothing to spend yet, a fourth at most. */
+#define WAKE_PART    0.25
+#define FIRST_WAKE_S 10e-6
+
+static void budget_init(struct budget *b, struct mw_control *c)
 {
-	bool sleepy = !mw_sched_is_zero(c->run->straggler);
-	*b = (struct budget){ cpu_s(CLOCK_PROCESS_CPUTIME_ID) - c->process_s,
-		cpu_s(CLOCK_THREAD_CPUTIME_ID) - c->sampler_s, sleepy ? 1 : c->run->opt->sampler_share };
+	const struct mw_run *run = c->run;
+	*b = (struct budget){ .process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - c->process_s,
+		.own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - c->sampler_s,
+		.share = mw_sched_is_zero(run->straggler) ? run->opt->sampler_share : 1,
+		.cpus = run->n_workers < run->layout->usable_pus ? run->n_workers : run->layout->usable_pus,
+		.wake_s = FIRST_WAKE_S };
+	c->watch_s = c->watch_s > 0 ? c->watch_s : FIRST_COST_S;
 }
 
-/* How much CPU time the others have still to take before the sampler is within its share; at most 0: it is. */
-static double overdrawn_s(const struct budget *b)
+/* CPU time that the others have still to take before the sampler may take `more`; at most 0: it may. */
+static double lacking_s(const struct budget *b, double more)
 {
 	double all = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - b->process_s;
-	return b->share < 1 ? (cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->own_s) / b->share - all : 0;
+	return b->share < 1 ? (cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->own_s + more) / b->share - all : 0;
+}
+
+/* How long the others take at least until that is so. */
+static double soonest_s(const struct budget *b, double lacking)
+{
+	return fmax(lacking + b->wake_s / b->share, b->wake_s / WAKE_PART / b->share) / b->cpus;
+}
+
+/* A look, and what is to be made of it. */
+static void look(struct mw_control *c, struct budget *b, uint64_t t)
+{
+	bool probing = c->state != MW_SEGMENT_NONE;
+	if (!probing)
+		b->began_s = cpu_s(CLOCK_THREAD_CPUTIME_ID);
+	mw_control_look(c, (double)t, false);
+	if (c->state != MW_SEGMENT_NONE)
+		return;
+	mw_control_publish(c);   /* estimates take a while */
+	if (probing || !c->cols) /* other looks came too early for anything */
+		c->watch_s *= FORGET;
+	c->watch_s = fmax(c->watch_s, cpu_s(CLOCK_THREAD_CPUTIME_ID) - b->began_s);
+}
+
+static bool rest(struct mw_sampler *s, struct budget *b, double seconds)
+{
+	double asleep = cpu_s(CLOCK_THREAD_CPUTIME_ID);
+	bool go_on = sleep_for(s, seconds);
+	b->wake_s += (cpu_s(CLOCK_THREAD_CPUTIME_ID) - asleep - b->wake_s) / 16;
+	return go_on;
 }
 
 static void *sample(void *arg)
@@ -96,29 +154,34 @@ static void *sample(void *arg)
 	struct mw_sampler *s = arg;
 	struct mw_control *c = s->control;
 	struct mw_err err = { 0 };
-	double shortest = 1 / c->run->opt->sample_rate, start = mw_now_s();
+	double shortest = 1 / c->run->opt->sample_rate, start = mw_now_s(), pause;
 	uint64_t first = mw_native_steps(c->run);
 	struct budget budget;
 	budget_init(&budget, c);
 	mw_layout_bind_controller(c->run->layout, &err); /* where it floats it floats */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
-	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
-		double over = c->state == MW_SEGMENT_NONE ? overdrawn_s(&budget) : 0;
-		if (over > 0) { /* waking up costs too */
-			rest(fmin(fmax(over / c->run->n_workers, 0.002), 0.02));
+	do {
+		double lacking = lacking_s(&budget, c->state == MW_SEGMENT_NONE ? c->watch_s : -c->watch_s);
+		if (lacking > 0) {
+			pause = soonest_s(&budget, lacking);
 			continue;
 		}
 		uint64_t t = mw_native_steps(c->run);
-		mw_control_look(c, (double)t, false);
-		if (c->state == MW_SEGMENT_NONE) /* estimates take a while */
-			mw_control_publish(c);
+		look(c, &budget, t);
 		double speed = (double)(t - first) / (mw_now_s() - start); /* native steps a second */
-		double pause = speed > 0 ? wanted_steps(c) / speed : shortest;
-		rest(fmin(fmax(pause, shortest), 0.05));
-	}
+		pause = speed > 0 ? wanted_steps(c, (double)t) / speed : shortest;
+		pause = fmin(fmax(pause, shortest), 0.05);
+	} while (rest(s, &budget, pause));
 	c->sampler_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - budget.own_s;
 	c->process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - budget.process_s;
 	return NULL;
+}
+
+static void dispose(struct mw_sampler *s)
+{
+	pthread_cond_destroy(&s->told);
+	pthread_mutex_destroy(&s->lock);
+	mw_free(s);
 }
 
 int mw_sampler_start(struct mw_control *c, struct mw_err *err)
@@ -127,9 +190,15 @@ int mw_sampler_start(struct mw_control *c, struct mw_err *err)
 	if (!s)
 		return err->code;
 	s->control = c;
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->told, &clock);
+	pthread_condattr_destroy(&clock);
+	pthread_mutex_init(&s->lock, NULL);
 	int code = pthread_create(&s->thread, NULL, sample, s);
 	if (code) {
-		mw_free(s);
+		dispose(s);
 		MW_FAIL(err, RESOURCE, "no thread for the sampler of --estimate could be created: %s",
 			strerror(code));
 	}
@@ -142,8 +211,11 @@ void mw_sampler_stop(struct mw_control *c)
 	struct mw_sampler *s = c->sampler;
 	if (!s)
 		return;
-	__atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_cond_signal(&s->told);
+	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
-	mw_free(s);
+	dispose(s);
 	c->sampler = NULL;
 }
