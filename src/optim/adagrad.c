@@ -20,7 +20,7 @@ static const struct mw_option options[] = {
 };
 
 struct adagrad {
-	float eps, rate;
+	float eps;
 	struct mw_decay decay;
 };
 
@@ -30,34 +30,20 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	struct adagrad *a = mw_alloc(sizeof(*a), "adagrad", err);
 	if (!a)
 		return MW_ERESOURCE;
-	*a = (struct adagrad){ (float)p->eps, 0, mw_decay_init(o, &p->decay) };
+	*a = (struct adagrad){ (float)p->eps, mw_decay_init(o, &p->decay) };
 	o->priv = a;
-	o->fields = 1;
+	mw_optim_rule(o, MW_RULE_adagrad);
 	return 0;
 }
 
-static struct adagrad prepare(const struct adagrad *a, const struct mw_step *s)
+static struct mw_coef prepare(const struct adagrad *a, const struct mw_step *s)
 {
-	struct adagrad c = *a;
-	c.rate = s->rate;
-	c.decay.shrink *= s->rate;
-	return c;
+	return (struct mw_coef){
+		.rate = s->rate, .eps = a->eps, .couple = a->decay.couple, .shrink = a->decay.shrink * s->rate
+	};
 }
 
-static inline void step(const void *coef, float *restrict v, float *restrict none1, float *restrict none2,
-	const float *x, const float *g, float *delta, size_t n)
-{
-	struct adagrad c = *(const struct adagrad *)coef;
-	(void)none1, (void)none2;
-	MW_EACH_PARAMETER
-	for (size_t i = 0; i < n; i++) {
-		float d = mw_decayed(c.decay.couple, x, g, i);
-		v[i] = v[i] + d * d;
-		delta[i] = -mw_shrink(c.decay.shrink, x, i) - c.rate * d / (sqrtf(v[i]) + c.eps);
-	}
-}
-
-MW_OPTIM_FUNCTIONS(struct adagrad, prepare, step, 1)
+MW_OPTIM_FUNCTIONS(prepare)
 
 const struct mw_optim_ops mw_optim_adagrad = {
 	.name = "adagrad",

@@ -38,11 +38,6 @@ struct amsgrad {
 	bool corrected;
 };
 
-/* Constants of one step. */
-struct coef {
-	float keep1, take1, keep2, take2, size, root_scale, eps, couple, shrink;
-};
-
 static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 {
 	const struct amsgrad_options *p = options_;
@@ -54,36 +49,27 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	a->eps = (float)p->eps;
 	a->corrected = p->bias_correction;
 	o->priv = a;
-	o->fields = 3;
+	mw_optim_rule(o, MW_RULE_amsgrad);
 	a->decay = mw_decay_init(o, &p->decay);
 	return 0;
 }
 
-static struct coef prepare(const struct amsgrad *a, const struct mw_step *s)
+static struct mw_coef prepare(const struct amsgrad *a, const struct mw_step *s)
 {
 	double c1 = a->corrected ? mw_beta_correction(&a->beta1, s->t + 1) : 1;
 	double c2 = a->corrected ? mw_beta_correction(&a->beta2, s->t + 1) : 1;
-	return (struct coef){ a->beta1.keep, a->beta1.take, a->beta2.keep, a->beta2.take,
-		(float)((double)s->rate / c1), (float)(1 / sqrt(c2)), a->eps, a->decay.couple,
-		s->rate * a->decay.shrink };
+	return (struct mw_coef){ .keep1 = a->beta1.keep,
+		.take1 = a->beta1.take,
+		.keep2 = a->beta2.keep,
+		.take2 = a->beta2.take,
+		.size = (float)((double)s->rate / c1),
+		.root_scale = (float)(1 / sqrt(c2)),
+		.eps = a->eps,
+		.couple = a->decay.couple,
+		.shrink = s->rate * a->decay.shrink };
 }
 
-static inline void step(const void *coef, float *restrict m, float *restrict v, float *restrict top,
-	const float *x, const float *g, float *delta, size_t n)
-{
-	struct coef c = *(const struct coef *)coef;
-	MW_EACH_PARAMETER
-	for (size_t i = 0; i < n; i++) {
-		float d = mw_decayed(c.couple, x, g, i);
-		m[i] = c.keep1 * m[i] + c.take1 * d;
-		v[i] = c.keep2 * v[i] + c.take2 * (d * d);
-		top[i] = v[i] > top[i] ? v[i] : top[i];
-		delta[i] =
-			-mw_shrink(c.shrink, x, i) - c.size * m[i] / (sqrtf(top[i]) * c.root_scale + c.eps);
-	}
-}
-
-MW_OPTIM_FUNCTIONS(struct coef, prepare, step, 3)
+MW_OPTIM_FUNCTIONS(prepare)
 
 const struct mw_optim_ops mw_optim_amsgrad = {
 	.name = "amsgrad",

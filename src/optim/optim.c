@@ -73,6 +73,17 @@ struct mw_decay mw_decay_init(struct mw_optim *o, const struct mw_decay_options 
 	return p->form == MW_DECAY_COUPLED ? (struct mw_decay){ d, 0 } : (struct mw_decay){ 0, d };
 }
 
+void mw_optim_rule(struct mw_optim *o, enum mw_rule rule)
+{
+	static const uint32_t fields[] = {
+#define MW_RULE(name, n) n,
+		MW_RULES(MW_RULE)
+#undef MW_RULE
+	};
+	o->rule = rule;
+	o->fields = fields[rule];
+}
+
 void mw_beta_init(struct mw_beta *b, double beta)
 {
 	b->beta = beta;

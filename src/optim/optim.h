@@ -15,6 +15,9 @@
 #include "base/err.h"
 #include "base/option.h"
 
+/* Floats that a parameter's fields take in the sparse layout: three fill four, so that a record is one vector load. */
+#define MW_OPTIM_RECORD(fields) ((fields) == 3 ? 4u : (uint32_t)(fields))
+
 struct mw_step {
 	float rate;
 	uint64_t t; /* steps done with this state before this one: 0 at the first (bias correction uses t + 1)
@@ -23,6 +26,7 @@ struct mw_step {
 
 struct mw_optim {
 	const struct mw_optim_ops *ops;
+	int rule;        /* which arithmetic (enum mw_rule of rules.h) */
 	uint32_t fields; /* state floats per parameter; 0: none */
 	bool needs_x;    /* weight decay reads the parameters */
 	bool plain;      /* delta = -rate * g exactly: a fused path may skip the call */
@@ -39,7 +43,7 @@ struct mw_optim_ops {
 	 * (whatever needs_x says), else it is there if needs_x. delta may alias g. */
 	void (*dense)(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,
 		const float *x, const float *g, float *delta, size_t n);
-	/* Sparse: field f of parameter p = group[i] * width + j is state[p * fields + f]; x, g, delta are
+	/* Sparse: field f of parameter p = group[i] * width + j is state[p * MW_OPTIM_RECORD(fields) + f]; x, g, delta are
 	 * compact. */
 	void (*sparse)(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
 		size_t n, uint32_t width, const float *x, const float *g, float *delta);

@@ -24,7 +24,7 @@ static const struct mw_option options[] = {
 };
 
 struct rmsprop {
-	float keep, take, eps, momentum, rate;
+	float keep, take, eps, momentum;
 	struct mw_decay decay;
 };
 
@@ -34,56 +34,25 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	struct rmsprop *a = mw_alloc(sizeof(*a), "rmsprop", err);
 	if (!a)
 		return MW_ERESOURCE;
-	*a = (struct rmsprop){ (float)p->beta2, (float)(1 - p->beta2), (float)p->eps, (float)p->momentum, 0,
+	*a = (struct rmsprop){ (float)p->beta2, (float)(1 - p->beta2), (float)p->eps, (float)p->momentum,
 		mw_decay_init(o, &p->decay) };
 	o->priv = a;
-	o->fields = p->momentum > 0 ? 2 : 1;
+	mw_optim_rule(o, a->momentum > 0 ? MW_RULE_rmsprop_momentum : MW_RULE_rmsprop);
 	return 0;
 }
 
-static struct rmsprop prepare(const struct rmsprop *a, const struct mw_step *s)
+static struct mw_coef prepare(const struct rmsprop *a, const struct mw_step *s)
 {
-	struct rmsprop c = *a;
-	c.rate = s->rate;
-	c.decay.shrink *= s->rate;
-	return c;
+	return (struct mw_coef){ .rate = s->rate,
+		.keep2 = a->keep,
+		.take2 = a->take,
+		.eps = a->eps,
+		.momentum = a->momentum,
+		.couple = a->decay.couple,
+		.shrink = a->decay.shrink * s->rate };
 }
 
-static inline void plain(
-	struct rmsprop c, float *restrict v, const float *x, const float *g, float *delta, size_t n)
-{
-	MW_EACH_PARAMETER
-	for (size_t i = 0; i < n; i++) {
-		float d = mw_decayed(c.decay.couple, x, g, i);
-		v[i] = c.keep * v[i] + c.take * (d * d);
-		delta[i] = -mw_shrink(c.decay.shrink, x, i) - c.rate * d / (sqrtf(v[i]) + c.eps);
-	}
-}
-
-static inline void heavy_ball(struct rmsprop c, float *restrict v, float *restrict b, const float *x,
-	const float *g, float *delta, size_t n)
-{
-	MW_EACH_PARAMETER
-	for (size_t i = 0; i < n; i++) {
-		float d = mw_decayed(c.decay.couple, x, g, i);
-		v[i] = c.keep * v[i] + c.take * (d * d);
-		b[i] = c.momentum * b[i] + d / (sqrtf(v[i]) + c.eps);
-		delta[i] = -mw_shrink(c.decay.shrink, x, i) - c.rate * b[i];
-	}
-}
-
-static inline void step(const void *coef, float *restrict v, float *restrict b, float *restrict none,
-	const float *x, const float *g, float *delta, size_t n)
-{
-	const struct rmsprop *c = coef;
-	(void)none;
-	if (c->momentum > 0)
-		heavy_ball(*c, v, b, x, g, delta, n);
-	else
-		plain(*c, v, x, g, delta, n);
-}
-
-MW_OPTIM_FUNCTIONS(struct rmsprop, prepare, step, o->fields)
+MW_OPTIM_FUNCTIONS(prepare)
 
 const struct mw_optim_ops mw_optim_rmsprop = {
 	.name = "rmsprop",

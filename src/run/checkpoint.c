@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/optimize.h"
 #include "run/record.h"
 #include "run/tensor_file.h"
 
@@ -12,6 +13,7 @@ struct tensors {
 	struct mw_tensor *t;
 	size_t n;
 	float *residual; /* what replica floats lack of the Kahan or double value, row by row */
+	float *packed;   /* states whose records have a gap: without it, one after the other */
 };
 
 static void add(struct tensors *ts, float *data, size_t rows, size_t cols, const char *name, uint32_t i)
@@ -24,11 +26,45 @@ static void add(struct tensors *ts, float *data, size_t rows, size_t cols, const
 	t->data = data;
 }
 
+/* Every optimizer's state, in the order of the file. */
+static float *state_at(const struct mw_run *run, uint32_t i)
+{
+	return i < run->n_workers ? run->worker[i]->state : run->shared_state;
+}
+
+static bool has_gaps(const struct mw_run *run)
+{
+	return mw_state_floats(run) > run->model->dim * run->optim->fields;
+}
+
+static int collect_states(struct mw_run *run, struct tensors *ts, struct mw_err *err)
+{
+	size_t dim = run->model->dim, fields = run->optim->fields;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i <= run->n_workers; i++)
+		n += state_at(run, i) != NULL;
+	if (n && has_gaps(run)) {
+		ts->packed = mw_alloc_array(dim * fields * n, sizeof(float), "the checkpoint", err);
+		if (!ts->packed)
+			return err->code;
+	}
+	float *packed = ts->packed;
+	for (uint32_t i = 0; i <= run->n_workers; i++) {
+		float *state = state_at(run, i);
+		if (!state)
+			continue;
+		bool shared = i == run->n_workers;
+		add(ts, packed ? packed : state, fields, dim, shared ? "shared_state" : "state",
+			shared ? 0 : i);
+		packed = packed ? packed + dim * fields : NULL;
+	}
+	return 0;
+}
+
 /* Everything that is floats. */
 static int collect(struct mw_run *run, struct tensors *ts, struct mw_err *err)
 {
 	size_t dim = run->model->dim;
-	uint32_t fields = run->optim->fields;
 	bool wide = run->opt->mix_precision != MW_PRECISION_FLOAT;
 	*ts = (struct tensors){ 0 };
 	ts->t = mw_alloc_array(
@@ -50,18 +86,26 @@ static int collect(struct mw_run *run, struct tensors *ts, struct mw_err *err)
 		if (wide)
 			add(ts, ts->residual + dim * i, 1, dim, "residual", i);
 	}
-	for (uint32_t w = 0; w < run->n_workers; w++)
-		if (run->worker[w]->state)
-			add(ts, run->worker[w]->state, fields, dim, "state", w);
-	if (run->shared_state)
-		add(ts, run->shared_state, fields, dim, "shared_state", 0);
-	return 0;
+	return collect_states(run, ts, err);
 }
 
 static void free_tensors(struct tensors *ts)
 {
 	mw_free(ts->t);
 	mw_free(ts->residual);
+	mw_free(ts->packed);
+}
+
+/* Between the states and their packed form, if they have one. */
+static void move_states(struct mw_run *run, float *packed, bool out)
+{
+	uint32_t fields = run->optim->fields, record = MW_OPTIM_RECORD(fields);
+	for (uint32_t i = 0; packed && i <= run->n_workers; i++) {
+		float *state = state_at(run, i);
+		for (size_t p = 0; state && p < run->model->dim; p++, packed += fields)
+			memcpy(out ? packed : state + p * record, out ? state + p * record : packed,
+				fields * sizeof(float));
+	}
 }
 
 static void residuals_out(struct mw_run *run, float *out)
@@ -121,6 +165,7 @@ int mw_checkpoint_save(struct mw_run *run, struct mw_err *err)
 	int code = collect(run, &ts, err);
 	if (code == 0) {
 		residuals_out(run, ts.residual);
+		move_states(run, ts.packed, true);
 		code = mw_tensor_file_save(path, ts.t, ts.n, j, err);
 	}
 	free_tensors(&ts);
@@ -187,6 +232,7 @@ static int restore(struct mw_run *run, const char *path, const json_t *j, struct
 		code = mw_tensor_file_load(path, ts.t, ts.n, err);
 	if (code == 0) {
 		residuals_in(run, ts.residual);
+		move_states(run, ts.packed, false);
 		for (uint32_t w = 0; w < run->n_workers; w++)
 			restore_worker(run->worker[w], json_array_get(list, w));
 		run->turn = member(j, "turn");

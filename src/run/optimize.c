@@ -20,6 +20,12 @@ int mw_spans_init(struct mw_run *run, struct mw_err *err)
 	return 0;
 }
 
+size_t mw_state_floats(const struct mw_run *run)
+{
+	uint32_t fields = run->optim->fields;
+	return run->model->dim * (run->form == MW_FORM_SPARSE ? MW_OPTIM_RECORD(fields) : fields);
+}
+
 void mw_optimize_dense(const struct mw_run *run, const struct mw_step *s, float *state, const float *x,
 	float *d, size_t from, size_t to)
 {

@@ -12,5 +12,7 @@ int mw_spans_init(struct mw_run *run, struct mw_err *err);
  */
 void mw_optimize_dense(const struct mw_run *run, const struct mw_step *s, float *state, const float *x,
 	float *d, size_t from, size_t to);
+/* Floats of a state; a sparse model's are records (optim.h). */
+size_t mw_state_floats(const struct mw_run *run);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/ranges.h"
+#include "run/optimize.h"
 #include "run/run.h"
 
 static const char *const mem_names[] = { "node", "interleave", "first-touch" };
@@ -44,7 +45,7 @@ static void look_at_worker(const struct mw_run *run, uint32_t w, struct mw_pages
 	size_t dim = run->model->dim;
 	mw_pages_look(pages, x, sizeof(*x));
 	if (x->state)
-		mw_pages_look(pages, x->state, dim * run->optim->fields * sizeof(float));
+		mw_pages_look(pages, x->state, mw_state_floats(run) * sizeof(float));
 	if (x->staleness != run->shared_staleness)
 		mw_pages_look(pages, x->staleness, sizeof(*x->staleness));
 	for (uint32_t i = 0; i < x->pool_n && i < 4 && x->pool; i++)

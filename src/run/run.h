@@ -108,7 +108,7 @@ struct mw_worker {
 			  MW_BURST_AHEAD]; /* the last MW_BURST_AHEAD are only looked at: fetched early */
 
 	struct mw_order order;
-	float *state;                  /* --state worker: fields * dim floats, else NULL */
+	float *state;                  /* --state worker: mw_state_floats(), else NULL */
 	uint32_t *due_head, *due_tail; /* per step modulo pool_n: lists of pool indices */
 	uint32_t *free_list, n_free;
 	uint64_t flushed;   /* deltas pushed early because the run ended */
@@ -158,7 +158,7 @@ struct mw_run {
 	uint32_t timeline_reported, steer_reported;
 	struct mw_hist *
 		shared_staleness; /* sim with many workers: one histogram for all, so that it stays in cache */
-	float *shared_state;      /* --state shared: fields * dim floats */
+	float *shared_state;      /* --state shared: mw_state_floats() */
 	float *average;           /* pi^T X at the last evaluation, dim floats */
 	float *stats;             /* the model's statistics for it: n_stats floats, and those of each batch */
 	float *stats_part;

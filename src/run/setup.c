@@ -445,7 +445,7 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 	}
 	if (run->state == MW_STATE_SHARED) {
 		run->shared_state = mw_alloc_array(
-			dim * run->optim->fields, sizeof(float), "the optimizer's shared state", err);
+			mw_state_floats(run), sizeof(float), "the optimizer's shared state", err);
 		if (!run->shared_state)
 			return err->code;
 	}

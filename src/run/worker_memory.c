@@ -1,6 +1,7 @@
 /* worker_memory.c: a worker's own memory, and a thread's; made by the thread that will use it, so that it is near. */
 #include "base/mem.h"
 #include "run/control.h"
+#include "run/optimize.h"
 #include "run/run.h"
 
 #define EVAL_BATCH 256
@@ -92,8 +93,8 @@ int mw_worker_new(struct mw_run *run, uint32_t id, struct mw_worker **out, struc
 	if (!w->staleness)
 		return err->code;
 	if (run->state == MW_STATE_WORKER && run->optim->fields) {
-		w->state = mw_node_alloc(run->layout, node,
-			run->model->dim * run->optim->fields * sizeof(float), "the optimizer's state", err);
+		w->state = mw_node_alloc(run->layout, node, mw_state_floats(run) * sizeof(float),
+			"the optimizer's state", err);
 		if (!w->state)
 			return err->code;
 	}
