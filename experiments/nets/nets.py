@@ -19,8 +19,8 @@ MODEL = {"resnet20": "resnet20", "mlp": "mlp:128,128,128", "lenet5": "lenet5"}
 # Rough speeds, to choose the length of a measurement by.
 SPEED = {"resnet20": 400, "mlp": 60000, "lenet5": 15000}
 
-# Two workers with copies of their own, whose changes are merged into a shared one.
-OWN_COPIES = ["--protocol", "cached", "--mix-every", "64"]
+# Two workers with copies of their own, whose changes are merged into a shared one: so many steps apart.
+OWN_COPIES = {"mlp": 64, "lenet5": 8}
 
 
 def options():
@@ -120,8 +120,9 @@ def measurements(o, net, two):
             yield "mixwild blas " + at, lambda b=batch: mixwild(o, net, b, 1, ["--conv", "blas"])
         if two:
             yield "mixwild two " + at, lambda b=batch: mixwild(o, net, b, 2)
-            if net == "mlp":
-                yield "mixwild own " + at, lambda b=batch: mixwild(o, net, b, 2, OWN_COPIES)
+            if net in OWN_COPIES:
+                own = ["--protocol", "cached", "--mix-every", str(OWN_COPIES[net])]
+                yield "mixwild own " + at, lambda b=batch: mixwild(o, net, b, 2, own)
             yield "mixwild independent " + at, lambda b=batch: independent(o, net, b)
             for layout in layouts:
                 yield "torch two %s %s" % (layout, at), lambda b=batch, l=layout: torch(o, net, b, 2, l)
