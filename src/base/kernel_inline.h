@@ -100,32 +100,25 @@ MWK_INLINE mwk_v mwk_load_part(const float *p, size_t n)
 
 /*
  * Floats of w at idx[0..], or in a row when idx is NULL (a constant at every call, so this costs nothing).
- * Single loads put together beat the gather instruction: 1.03 against 1.18 ns an element for a dot and its
- * update on rows of 72, EPYC of the Zen 5 family.
+ * Single loads put together beat the gather instruction, and indices loaded two at a time single ones.
  */
-MWK_INLINE mwk_q mwk_take_q(const float *w, const uint32_t *idx, size_t i)
+MWK_INLINE mwk_d mwk_take_d(const float *w, const uint32_t *idx)
 {
 #ifndef MW_STRICT_ATOMICS
 	if (!idx)
-		return *(const mwk_q_mem *)(w + i);
-#endif
-#define MWK_AT(k) mw_ld(w + (idx ? idx[i + (k)] : i + (k)))
-	return (mwk_q){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3) };
-}
-
-MWK_INLINE mwk_d mwk_take_d(const float *w, const uint32_t *idx, size_t i)
-{
-#ifndef MW_STRICT_ATOMICS
-	if (!idx)
-		return *(const mwk_d_mem *)(w + i);
+		return *(const mwk_d_mem *)w;
 #endif
 #if MWK_DOT_LANES == 8
-	return (mwk_d){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3), MWK_AT(4), MWK_AT(5), MWK_AT(6),
-		MWK_AT(7) };
+	uint64_t x[4];
+	memcpy(x, idx, sizeof(x));
+#define MWK_TWO(k) mw_ld(w + (uint32_t)x[k]), mw_ld(w + (x[k] >> 32))
+	return (mwk_d){ MWK_TWO(0), MWK_TWO(1), MWK_TWO(2), MWK_TWO(3) };
+#undef MWK_TWO
 #else
-	return mwk_take_q(w, idx, i);
-#endif
+#define MWK_AT(k) mw_ld(w + (idx ? idx[k] : (k)))
+	return (mwk_d){ MWK_AT(0), MWK_AT(1), MWK_AT(2), MWK_AT(3) };
 #undef MWK_AT
+#endif
 }
 
 MWK_INLINE mwk_q mwk_fold(mwk_d v)
@@ -137,36 +130,103 @@ MWK_INLINE mwk_q mwk_fold(mwk_d v)
 #endif
 }
 
-MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *val, size_t n)
+/*
+ * The rest of a row, 1 <= r <= MWK_DOT_LANES elements, as a whole vector: its free lanes repeat the last element. Nothing
+ * behind the row is read.
+ */
+#if MWK_DOT_LANES == 8
+MWK_INLINE __m256i mwk_first_lanes(size_t r)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)r), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+MWK_INLINE __m256i mwk_up_to_last(size_t r)
+{
+	return _mm256_min_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)r - 1));
+}
+
+MWK_INLINE mwk_d mwk_rest(const float *p, size_t r)
+{
+	return _mm256_permutevar8x32_ps(_mm256_maskload_ps(p, mwk_first_lanes(r)), mwk_up_to_last(r));
+}
+
+MWK_INLINE __m256i mwk_rest_index(const uint32_t *idx, size_t r)
+{
+	return _mm256_permutevar8x32_epi32(
+		_mm256_maskload_epi32((const int *)idx, mwk_first_lanes(r)), mwk_up_to_last(r));
+}
+
+MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r)
+{
+#if MWK_LANES == 16
+	return _mm256_i32gather_ps(w, mwk_rest_index(idx, r), 4);
+#else
+	uint32_t at[8] __attribute__((aligned(32)));
+	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx, r));
+	return mwk_take_d(w, at);
+#endif
+}
+
+/* s + w v in the first r lanes. */
+MWK_INLINE mwk_d mwk_fma_rest(mwk_d w, mwk_d v, mwk_d s, size_t r)
+{
+#if MWK_LANES == 16
+	return _mm256_mask3_fmadd_ps(w, v, s, (__mmask8)((1u << r) - 1));
+#else
+	return _mm256_blendv_ps(s, mwk_fma_d(w, v, s), _mm256_castsi256_ps(mwk_first_lanes(r)));
+#endif
+}
+#else
+MWK_INLINE mwk_d mwk_rest(const float *p, size_t r)
+{
+	return (mwk_d){ mw_ld(p), mw_ld(p + (r > 1 ? 1 : 0)), mw_ld(p + (r > 2 ? 2 : r - 1)),
+		mw_ld(p + r - 1) };
+}
+
+MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r)
+{
+	return (mwk_d){ mw_ld(w + idx[0]), mw_ld(w + idx[r > 1 ? 1 : 0]), mw_ld(w + idx[r > 2 ? 2 : r - 1]),
+		mw_ld(w + idx[r - 1]) };
+}
+
+MWK_INLINE mwk_d mwk_fma_rest(mwk_d w, mwk_d v, mwk_d s, size_t r)
+{
+	for (size_t k = 0; k < r; k++)
+		s[k] = MWK_FMA(w[k], v[k], s[k]);
+	return s;
+}
+#endif
+
+/*
+ * Two sums take turns, a vector at a time, and the rest of the row goes to the one whose turn it is: so a row has one branch
+ * that can't be foreseen, how many vectors it has. keep: NULL (a constant), or where what was read is left, n floats in
+ * whole vectors.
+ */
+MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *val, size_t n, float *keep)
 {
 	enum { L = MWK_DOT_LANES };
 	mwk_d a = { 0 }, b = a;
-	mwk_q q = { 0 };
-	float rest = 0;
 	size_t i = 0;
-#define MWK_VAL(type, at) (*(const type *)(val + (at)))
-	for (; i + 2 * L <= n; i += 2 * L) {
-		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(mwk_d_mem, i), a);
-		b = mwk_fma_d(mwk_take_d(w, idx, i + L), MWK_VAL(mwk_d_mem, i + L), b);
+	if (!n)
+		return 0;
+	for (; i + L < n; i += L) {
+		mwk_d x = idx ? mwk_take_d(w, idx + i) : mwk_take_d(w + i, NULL);
+		if (keep)
+			*(mwk_d_mem *)(keep + i) = x;
+		x = mwk_fma_d(x, *(const mwk_d_mem *)(val + i), a);
+		a = b;
+		b = x;
 	}
-	if (i + L <= n) {
-		a = mwk_fma_d(mwk_take_d(w, idx, i), MWK_VAL(mwk_d_mem, i), a);
-		i += L;
-	}
-	if (L > 4 && i + 4 <= n) {
-		q = mwk_fma_q(mwk_take_q(w, idx, i), MWK_VAL(mwk_q_mem, i), q);
-		i += 4;
-	}
-#undef MWK_VAL
-	for (; i < n; i++)
-		rest = mwk_fma_1(mw_ld(w + (idx ? idx[i] : i)), val[i], rest);
-	q = q + mwk_fold(a + b);
-	return ((q[0] + q[2]) + (q[1] + q[3])) + rest;
+	mwk_d x = idx ? mwk_take_rest(w, idx + i, n - i) : mwk_rest(w + i, n - i);
+	if (keep)
+		*(mwk_d_mem *)(keep + i) = x;
+	mwk_q q = mwk_fold(mwk_fma_rest(x, mwk_rest(val + i, n - i), a, n - i) + b);
+	return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
 MWK_INLINE float mwk_dot_compact(const float *a, const float *b, size_t n)
 {
-	return mwk_dot_any(a, NULL, b, n);
+	return mwk_dot_any(a, NULL, b, n, NULL);
 }
 
 MWK_INLINE float mwk_sum(mwk_v v)
@@ -186,7 +246,7 @@ MWK_INLINE float mwk_sum(mwk_v v)
 MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
 {
 #if defined(MW_KERNEL_PORTABLE)
-	return mwk_dot_any(a, NULL, b, n);
+	return mwk_dot_any(a, NULL, b, n, NULL);
 #else
 	enum { L = MWK_LANES };
 	mwk_v s[4] = { mwk_set1(0), mwk_set1(0), mwk_set1(0), mwk_set1(0) };
@@ -204,7 +264,7 @@ MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
 
 MWK_INLINE float mwk_dot_sparse(const float *w, const uint32_t *idx, const float *val, size_t n)
 {
-	return mwk_dot_any(w, idx, val, n);
+	return mwk_dot_any(w, idx, val, n, NULL);
 }
 
 /* ---- updates of a replica ---- */
@@ -214,25 +274,91 @@ MWK_INLINE void mwk_add(float *w, float d)
 	mw_st(w, mw_ld(w) + d);
 }
 
-/* w[idx[k]] += v[k] for one vector, lane by lane: AVX-512's scatter is slower.
- */
-MWK_INLINE void mwk_scatter_vector(float *w, const uint32_t *idx, mwk_v v)
+/* w[idx[k]] += v[k] for one vector of dot products, lane by lane: AVX-512's scatter is slower. */
+MWK_INLINE void mwk_scatter_vector(float *w, const uint32_t *idx, mwk_d v)
 {
-	float d[MWK_LANES] __attribute__((aligned(64)));
+	float d[MWK_DOT_LANES] __attribute__((aligned(32)));
 	memcpy(d, &v, sizeof(d));
-	for (int k = 0; k < MWK_LANES; k++)
+#if MWK_DOT_LANES == 8
+	uint64_t x[4];
+	memcpy(x, idx, sizeof(x));
+	for (int k = 0; k < 4; k++) {
+		mwk_add(w + (uint32_t)x[k], d[2 * k]);
+		mwk_add(w + (x[k] >> 32), d[2 * k + 1]);
+	}
+#else
+	for (int k = 0; k < MWK_DOT_LANES; k++)
 		mwk_add(w + idx[k], d[k]);
+#endif
+}
+
+MWK_INLINE mwk_d mwk_load_d(const float *p)
+{
+	return *(const mwk_d_mem *)p;
 }
 
 MWK_INLINE void mwk_axpy_sparse(float a, const uint32_t *idx, const float *val, float *w, size_t n)
 {
-	mwk_v av = mwk_set1(a);
+	enum { L = MWK_DOT_LANES };
+	mwk_d av = (mwk_d){ 0 } + a;
 	size_t i = 0;
-	for (; i + MWK_LANES <= n; i += MWK_LANES)
-		mwk_scatter_vector(w, idx + i, av * mwk_load(val + i));
+	for (; i + L <= n; i += L)
+		mwk_scatter_vector(w, idx + i, av * mwk_load_d(val + i));
 	for (; i < n; i++)
 		mwk_add(w + idx[i], a * val[i]);
 }
+
+/* A row's margin, where nobody else writes w; keep has room for n floats in whole vectors. */
+MWK_INLINE float mwk_dot_keep(const float *w, const uint32_t *idx, const float *val, size_t n, float *keep)
+{
+	return mwk_dot_any(w, idx, val, n, keep);
+}
+
+#if MWK_DOT_LANES == 8
+/* w[idx[k]] = v[k]; an index may come twice, with the same value. */
+MWK_INLINE void mwk_put_vector(float *w, const uint32_t *idx, mwk_d v)
+{
+	typedef int int_mem __attribute__((may_alias));
+	mwk_q low = _mm256_castps256_ps128(v), high = _mm256_extractf128_ps(v, 1);
+	uint64_t x[4];
+	memcpy(x, idx, sizeof(x));
+#define MWK_PUT_TWO(k, q, at)                                                 \
+	do {                                                                  \
+		*(int_mem *)(w + (uint32_t)x[k]) = _mm_extract_ps(q, at);     \
+		*(int_mem *)(w + (x[k] >> 32)) = _mm_extract_ps(q, (at) + 1); \
+	} while (0)
+	MWK_PUT_TWO(0, low, 0);
+	MWK_PUT_TWO(1, low, 2);
+	MWK_PUT_TWO(2, high, 0);
+	MWK_PUT_TWO(3, high, 2);
+#undef MWK_PUT_TWO
+}
+
+/*
+ * What mwk_axpy_sparse does, to the bit, after mwk_dot_keep: nothing is read again, and the rest needs no branch.
+ */
+MWK_INLINE void mwk_axpy_kept(
+	float a, const uint32_t *idx, const float *val, const float *keep, float *w, size_t n)
+{
+	enum { L = MWK_DOT_LANES };
+	mwk_d av = (mwk_d){ 0 } + a;
+	uint32_t at[L] __attribute__((aligned(32)));
+	size_t i = 0;
+	if (!n)
+		return;
+	for (; i + L < n; i += L)
+		mwk_put_vector(w, idx + i, mwk_load_d(keep + i) + av * mwk_load_d(val + i));
+	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx + i, n - i));
+	mwk_put_vector(w, at, mwk_load_d(keep + i) + av * mwk_rest(val + i, n - i));
+}
+#else
+MWK_INLINE void mwk_axpy_kept(
+	float a, const uint32_t *idx, const float *val, const float *keep, float *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		mw_st(w + idx[i], keep[i] + a * val[i]);
+}
+#endif
 
 MWK_INLINE void mwk_axpy(float a, const float *x, float *w, size_t n)
 {
@@ -296,8 +422,8 @@ MWK_INLINE void mwk_scatter_groups(const float *d, const uint32_t *group, size_t
 			mwk_axpy(1.0f, d + i * width, w + (size_t)group[i] * width, width);
 		return;
 	}
-	for (; i + MWK_LANES <= n; i += MWK_LANES)
-		mwk_scatter_vector(w, group + i, mwk_load(d + i));
+	for (; i + MWK_DOT_LANES <= n; i += MWK_DOT_LANES)
+		mwk_scatter_vector(w, group + i, mwk_load_d(d + i));
 	for (; i < n; i++)
 		mwk_add(w + group[i], d[i]);
 }

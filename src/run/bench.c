@@ -224,6 +224,7 @@ static double sparse_step(struct mw_gauge *b)
 		.row = b->order,
 		.n = ROWS,
 		.ahead = ROWS,
+		.own = true,
 		.rate = 1e-6f,
 		.weight = 1,
 		.pushes = &pushes,

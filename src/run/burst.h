@@ -11,7 +11,9 @@
 #include "optim/optim.h"
 
 /* How many rows ahead a row's indices and values are asked for: about 300 elements, two DRAM latencies of work. */
-#define MW_BURST_AHEAD 4
+#define MW_BURST_FETCH 4
+/* How many rows ahead a row is known, and asked for where it begins and its label. */
+#define MW_BURST_AHEAD 16
 /* The same for dense rows, whose lines are asked for as earlier rows are worked through. At most MW_BURST_AHEAD. */
 #define MW_BURST_AHEAD_DENSE 4
 
@@ -22,6 +24,13 @@ struct mw_burst {
 	const uint64_t
 		*row; /* the rows of the burst; row[n .. ahead) are the next ones, to be fetched in advance */
 	uint32_t n, ahead;
+	/*
+	 * CSR rows that come in blocks: a later block's elements from `fetch` on, which each row asks fetch_lines lines of. 0:
+	 * rows are asked for one by one. Lines in the order of memory come faster than a block's rows in theirs.
+	 */
+	uint64_t fetch;
+	uint32_t fetch_lines;
+	bool own; /* nobody else writes x meanwhile */
 	float rate;
 	double weight;                /* what a delta is multiplied with when it is pushed */
 	uint32_t *tally;              /* NULL, or the row's count of pushes (--tally) */

@@ -3,13 +3,46 @@
 #include "model/link.h"
 #include "run/burst.h"
 
+/* Of a row whose lines are in the second-level cache, so many are brought into the first. */
+enum { FETCH_NEXT_LINES = 3 };
+/* Longer rows than so are read twice, not kept. */
+enum { KEPT = 1024 };
+
 static inline __attribute__((always_inline)) void fetch_row(const struct mw_dataset *d, uint64_t row)
 {
 	uint64_t o = d->row_ptr[row], e = d->row_ptr[row + 1];
-	__builtin_prefetch(&d->y[row]);
 	for (; o < e; o += 16) {
 		__builtin_prefetch(&d->col[o]);
 		__builtin_prefetch(&d->val[o]);
+	}
+}
+
+/* Lines of columns and values from element o on. */
+static inline __attribute__((always_inline)) void fetch_lines(
+	const struct mw_dataset *d, uint64_t o, uint32_t lines)
+{
+	for (const uint32_t *col = d->col + o, *end = col + lines * 16; col < end; col += 16) {
+		__builtin_prefetch(col);
+		__builtin_prefetch(d->val + (col - d->col));
+	}
+}
+
+/*
+ * Where a row begins is asked for long before, or asking for the row would wait for it. In a block the rest is in the
+ * second-level cache already, and the next row's first lines are brought nearer.
+ */
+static inline __attribute__((always_inline)) void fetch_ahead(const struct mw_burst *b, uint32_t i)
+{
+	const struct mw_dataset *d = b->data;
+	if (i + MW_BURST_AHEAD < b->ahead) {
+		__builtin_prefetch(&d->row_ptr[b->row[i + MW_BURST_AHEAD]]);
+		__builtin_prefetch(&d->y[b->row[i + MW_BURST_AHEAD]]);
+	}
+	if (b->fetch_lines) {
+		fetch_lines(d, b->fetch + (uint64_t)i * b->fetch_lines * 16, b->fetch_lines);
+		fetch_lines(d, d->row_ptr[b->row[i + 1 < b->ahead ? i + 1 : i]], FETCH_NEXT_LINES);
+	} else if (i + MW_BURST_FETCH < b->ahead) {
+		fetch_row(d, b->row[i + MW_BURST_FETCH]);
 	}
 }
 
@@ -41,9 +74,11 @@ static inline void count_push(const struct mw_burst *b)
 }
 
 static inline __attribute__((always_inline)) float margin(
-	const struct mw_burst *b, uint64_t o, size_t n, bool has_bias)
+	const struct mw_burst *b, uint64_t o, size_t n, bool has_bias, float *keep)
 {
-	float z = mwk_dot_sparse(b->x, b->data->col + o, b->data->val + o, n);
+	const uint32_t *col = b->data->col + o;
+	const float *val = b->data->val + o;
+	float z = keep ? mwk_dot_keep(b->x, col, val, n, keep) : mwk_dot_sparse(b->x, col, val, n);
 	return has_bias ? z + mw_ld(&b->x[b->data->features]) : z;
 }
 
@@ -56,10 +91,11 @@ static inline void count_burst(const struct mw_burst *b, float z)
 	__atomic_store_n(b->steps, *b->steps + b->n, __ATOMIC_RELAXED);
 }
 
-/* link and has_bias are constants in each caller, so that the loop has no branch on them. */
+/* link, has_bias and own are constants in each caller, so that the loop has no branch on them. */
 static inline __attribute__((always_inline)) void run_sparse(
-	const struct mw_burst *b, enum mw_link link, bool has_bias)
+	const struct mw_burst *b, enum mw_link link, bool has_bias, bool own)
 {
+	float keep[KEPT] __attribute__((aligned(64)));
 	const struct mw_dataset *d = b->data;
 	float scale = (float)(-(double)b->rate * b->weight);
 	uint64_t done = *b->pushes;
@@ -67,11 +103,14 @@ static inline __attribute__((always_inline)) void run_sparse(
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t row = b->row[i], o = d->row_ptr[row];
 		size_t n = d->row_ptr[row + 1] - o;
-		if (i + MW_BURST_AHEAD < b->ahead)
-			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		z = margin(b, o, n, has_bias);
+		fetch_ahead(b, i);
+		bool kept = own && n <= KEPT;
+		z = margin(b, o, n, has_bias, kept ? keep : NULL);
 		float a = mw_link_dloss(link, z, d->y[row]) * scale;
-		add_row(b, o, n, a);
+		if (kept)
+			mwk_axpy_kept(a, d->col + o, d->val + o, keep, b->x, n);
+		else
+			add_row(b, o, n, a);
 		if (has_bias)
 			add_bias(b, a);
 		if (b->tally)
@@ -105,9 +144,8 @@ static void run_state(const struct mw_burst *b)
 		size_t n = d->row_ptr[row + 1] - o;
 		const uint32_t *group = d->col + o;
 		struct mw_step s = { .rate = b->rate, .t = b->t + i };
-		if (i + MW_BURST_AHEAD < b->ahead)
-			fetch_row(d, b->row[i + MW_BURST_AHEAD]);
-		z = margin(b, o, n, lin->bias);
+		fetch_ahead(b, i);
+		z = margin(b, o, n, lin->bias, NULL);
 		float coef = mw_link_dloss(lin->link, z, d->y[row]);
 		size_t j = 0;
 		for (; j + MWK_LANES <= n; j += MWK_LANES)
@@ -243,7 +281,10 @@ static void run_dense(const struct mw_burst *b)
 static inline __attribute__((always_inline)) void run_rows(const struct mw_burst *b, enum mw_link link)
 {
 	bool bias = b->linear->bias;
-	bias ? run_sparse(b, link, true) : run_sparse(b, link, false);
+	if (b->own && !b->atomic)
+		bias ? run_sparse(b, link, true, true) : run_sparse(b, link, false, true);
+	else
+		bias ? run_sparse(b, link, true, false) : run_sparse(b, link, false, false);
 }
 
 void BURST(const struct mw_burst *b)

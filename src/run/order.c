@@ -101,6 +101,16 @@ void mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n)
 	}
 }
 
+bool mw_order_next_block(const struct mw_order *o, uint64_t *from, uint64_t *to)
+{
+	if (o->kind != MW_ORDER_BLOCK || o->position >= o->end)
+		return false;
+	uint64_t first = (o->first + mw_perm_at(&o->perm, o->position)) * o->unit, last = first + o->unit - 1;
+	*from = mw_rows_at(o->rows, first);
+	*to = mw_rows_at(o->rows, last < o->rows->n ? last : o->rows->n - 1) + 1;
+	return true;
+}
+
 void mw_order_skip(struct mw_order *o, uint64_t n)
 {
 	while (n > 0) {

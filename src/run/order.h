@@ -43,6 +43,11 @@ void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, cons
 	uint64_t seed, uint32_t worker, uint32_t workers);
 /* The next n rows (indices into the dataset); goes on into the next epoch's order by itself. */
 void mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n);
+/*
+ * block: the rows [*from, *to) of the dataset that hold the block after the one that was drawn from last, for who wants to have
+ * them in a cache; false where there is none in this epoch.
+ */
+bool mw_order_next_block(const struct mw_order *o, uint64_t *from, uint64_t *to);
 /* The rows that an epoch of this order goes through, where its worker has rows of its own: [*lo, *hi) of the result. */
 const struct mw_rows *mw_order_own(const struct mw_order *o, uint64_t *lo, uint64_t *hi);
 /* Skip n draws (resume). */

@@ -106,6 +106,8 @@ struct mw_worker {
 	struct mw_delta pool_one; /* the pool, where nothing is delayed */
 	uint64_t rows_buf[MW_RATE_BLOCK +
 			  MW_BURST_AHEAD]; /* the last MW_BURST_AHEAD are only looked at: fetched early */
+	uint64_t fetch;       /* first element of a later block, for struct mw_burst: since rows_at was 0 */
+	uint32_t fetch_lines; /* lines of it a row; 0: none */
 
 	struct mw_order order;
 	float *state;                  /* --state worker: mw_state_floats(), else NULL */

@@ -110,6 +110,7 @@ static void update(struct pair *p, uint32_t i)
 				.row = rows,
 				.n = BLOCK_ROWS,
 				.ahead = BLOCK_ROWS,
+				.own = p->x[0] != p->x[1],
 				.rate = 1e-4f,
 				.weight = 1,
 				.pushes = &counters.pushes,

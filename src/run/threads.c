@@ -83,6 +83,9 @@ static void run_burst(struct mw_worker *w, uint32_t n)
 		.row = w->rows_buf + w->rows_at,
 		.n = n,
 		.ahead = w->rows_have - w->rows_at,
+		.fetch = w->fetch + (uint64_t)w->rows_at * w->fetch_lines * 16,
+		.fetch_lines = w->fetch_lines,
+		.own = run->replicas.row[run->protocol->push_row[w->id]].owned,
 		.rate = w->rate,
 		.weight = run->protocol->push_weight,
 		.atomic = run->replicas.access == MW_ACCESS_ATOMIC &&
