@@ -83,6 +83,8 @@ static void print_plan(struct mw_run *run)
 			p->clock == MW_CLOCK_ROUND ? "rounds" : "own steps");
 	mw_say(run, "\n          effective step alpha c = %g x %g = %g a %s\n", alpha, c, alpha * c,
 		p->clock == MW_CLOCK_ROUND ? "round" : "push");
+	if (*run->why)
+		mw_say(run, "auto      chose %s: %s\n", p->ops->name, run->why);
 	if (run->steer)
 		mw_say(run, "control   t_mix to be kept at %g %s by %s; %s\n", mw_steer_target(run->steer),
 			mw_steer_unit(run->steer), mw_steer_actuator(run->steer), mw_steer_start(run->steer));

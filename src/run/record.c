@@ -124,13 +124,14 @@ static json_t *protocol_json(const struct mw_run *run)
 	static const char *const accesses[] = { "racy", "atomic", "locked", "seqlock" };
 	const struct mw_protocol *p = run->protocol;
 	double c = mw_effective_share(run);
-	return json_pack("{ss ss? sI sI ss ss ss sI sI sf sf sf sb}", "name", p->ops->name, "expands",
-		p->ops->expands, "workers", (json_int_t)p->workers, "replicas", (json_int_t)p->rows, "access",
-		p->versioned ? "versions" : accesses[run->access], "native_step",
-		p->clock == MW_CLOCK_ROUND ? "round" : "event", "gradient_form", forms[run->form],
-		"mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0), "ssp_bound",
-		(json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c, "effective_step",
-		c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts", run->bursts);
+	return json_pack("{ss ss? ss? sI sI ss ss ss sI sI sf sf sf sb}", "name", p->ops->name, "expands",
+		p->ops->expands, "chosen_by", *run->why ? run->why : NULL, "workers", (json_int_t)p->workers,
+		"replicas", (json_int_t)p->rows, "access", p->versioned ? "versions" : accesses[run->access],
+		"native_step", p->clock == MW_CLOCK_ROUND ? "round" : "event", "gradient_form",
+		forms[run->form], "mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0),
+		"ssp_bound", (json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c,
+		"effective_step", c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts",
+		run->bursts);
 }
 
 /* Workers whose mask was found changed after training. */

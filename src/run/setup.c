@@ -225,6 +225,14 @@ static int check_knobs(struct mw_run *run, struct mw_err *err)
 	return 0;
 }
 
+static int setup_protocol(struct mw_run *run, struct mw_err *err)
+{
+	MW_TRY(make_protocol(run, err));
+	MW_TRY(check_knobs(run, err));
+	MW_TRY(mw_stale_check(run, err));
+	return resolve_gate(run, err);
+}
+
 /* A recorded run is repeated with its own options only. */
 static int load_replay(struct mw_run *run, struct mw_err *err)
 {
@@ -505,13 +513,16 @@ int mw_run_new_with(
 	MW_TRY(make_schedules(run, err));
 	MW_TRY(mw_stale_parse(run->opt->stale_policy, &run->stale, err));
 	MW_TRY(make_layout(run, err));
-	MW_TRY(make_protocol(run, err));
-	MW_TRY(check_knobs(run, err));
-	MW_TRY(mw_stale_check(run, err));
-	MW_TRY(resolve_gate(run, err));
+	bool named = strcmp(run->opt->protocol, "auto");
+	if (named)
+		MW_TRY(setup_protocol(run, err));
 	MW_TRY(mw_place_check(run, err));
 	MW_TRY(mw_setup_data(run, err));
 	MW_TRY(make_model(run, err));
+	if (!named) {
+		MW_TRY(mw_default_protocol(run, err));
+		MW_TRY(setup_protocol(run, err));
+	}
 	MW_TRY(load_replay(run, err));
 	resolve(run);
 	MW_TRY(mw_place_data(run, err));

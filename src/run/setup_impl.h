@@ -7,4 +7,32 @@
 /* Load training and test set, split off validation rows, deal shards. The number of workers is known. */
 int mw_setup_data(struct mw_run *run, struct mw_err *err);
 
+/* What --protocol auto goes by. */
+struct mw_sharing {
+	uint32_t workers;
+	bool sparse;       /* rows have columns of their own */
+	double dim, batch; /* parameters; rows a step */
+	double touched;    /* of them by a step's gradient, on average */
+	double lines;      /* cache lines they lie in */
+	double hot; /* share of these that lie in what a core's cache keeps: others' writes there are waited for */
+	double curvature; /* rate times largest curvature of the loss: how far a step goes; NAN: not known */
+	double epoch_steps; /* own steps of a worker */
+};
+
+struct mw_choice {
+	const char *protocol;
+	int64_t mix_every; /* 0: exchanges nothing */
+	double shared_ns, merge_ns,
+		steps_max; /* a step waits for others' lines; for merges; unseen own steps allowed */
+};
+
+/* The rule: see setup_default.c. */
+void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *choice);
+
+/*
+ * --protocol auto: looks at the data, chooses, and sets --protocol and --mix-every of the job, so that the recorded options
+ * are those of this run. Data, model, optimizer and workers are there; the protocol is not.
+ */
+int mw_default_protocol(struct mw_run *run, struct mw_err *err);
+
 #endif

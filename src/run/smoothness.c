@@ -96,7 +96,7 @@ static int data_eigenvalue(struct mw_run *run, bool bias, double work, double *o
 	double *v = mw_alloc_array(2 * m.dim, sizeof(*v), "the smoothness of the objective", err);
 	if (!v)
 		return err->code;
-	bool own = mw_own_rows(run);
+	bool own = mw_own_rows(run) && run->worker; /* before the workers are made: of all rows */
 	uint32_t parts = own ? run->n_workers : 1;
 	*out = 0;
 	for (uint32_t p = 0; p < parts; p++) {
@@ -130,13 +130,12 @@ static enum mw_link link_of(const struct mw_run *run)
 	return MW_LINK_HINGE;
 }
 
-int mw_smoothness(struct mw_run *run, double work, double *l, struct mw_err *err)
+/* curvature: the largest second derivative of the loss in its margin */
+static int curvature_of(struct mw_run *run, double curvature, double work, double *l, struct mw_err *err)
 {
 	const struct mw_dataset *d = run->train;
 	bool softmax = !strcmp(run->model->ops->name, "softmax");
 	double l2 = mw_theory_option(run, "l2"), bias = mw_theory_option(run, "bias"), lambda = 0;
-	/* the Hessian of softmax in its class scores is diag(p) - p p^T, at most 1/2 */
-	double curvature = softmax ? 0.5 : mw_link_curvature(link_of(run));
 	*l = NAN;
 	if (d->kind == MW_X_QUADRATIC) {
 		for (uint32_t i = 0; i < d->features; i++)
@@ -149,6 +148,20 @@ int mw_smoothness(struct mw_run *run, double work, double *l, struct mw_err *err
 	MW_TRY(data_eigenvalue(run, softmax || bias == 1, work, &lambda, err));
 	*l = curvature * lambda + (l2 > 0 ? l2 : 0);
 	return 0;
+}
+
+int mw_smoothness(struct mw_run *run, double work, double *l, struct mw_err *err)
+{
+	/* the Hessian of softmax in its class scores is diag(p) - p p^T, at most 1/2 */
+	bool softmax = !strcmp(run->model->ops->name, "softmax");
+	return curvature_of(run, softmax ? 0.5 : mw_link_curvature(link_of(run)), work, l, err);
+}
+
+int mw_typical_curvature(struct mw_run *run, double work, double *l, struct mw_err *err)
+{
+	if (!strcmp(run->model->ops->name, "hinge"))
+		return curvature_of(run, 1, work, l, err);
+	return mw_smoothness(run, work, l, err);
 }
 
 double mw_gradient_limit(struct mw_run *run)

@@ -37,6 +37,12 @@ static bool same(const json_t *wanted, const json_t *recorded)
 	       (json_is_string(wanted) && !strcmp(json_string_value(wanted), "auto"));
 }
 
+static bool is_text(const json_t *config, const char *name, const char *text)
+{
+	const char *s = json_string_value(json_object_get(config, name));
+	return s && !strcmp(s, text);
+}
+
 /* USAGE if the folder's run had other options than this one. */
 static int compare(
 	const struct mw_sweep *s, const struct mw_sweep_run *r, json_t *recorded, struct mw_err *err)
@@ -47,10 +53,14 @@ static int compare(
 	int ret = mw_sweep_job(s, r, &job, err);
 	if (ret == 0)
 		wanted = mw_job_config(job);
+	/* --protocol auto chooses a period with the protocol. */
+	bool chosen = is_text(wanted, "protocol", "auto") &&
+		      json_integer_value(json_object_get(wanted, "mix-every")) == 0;
 	json_object_foreach(wanted, name, value)
 	{
 		json_t *there = json_object_get(recorded, name);
-		if (ret < 0 || !there || ignored(name) || same(value, there))
+		if (ret < 0 || !there || ignored(name) || same(value, there) ||
+			(chosen && !strcmp(name, "mix-every")))
 			continue;
 		char *a = json_dumps(there, JSON_ENCODE_ANY), *b = json_dumps(value, JSON_ENCODE_ANY);
 		ret = mw_err_set(err, MW_EUSAGE,

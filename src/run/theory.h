@@ -22,6 +22,8 @@ struct mw_theory;
  * rows. With --data-place shard: the largest over the workers' own parts. NAN: not known for this model. Err: RESOURCE.
  */
 int mw_smoothness(struct mw_run *run, double work, double *l, struct mw_err *err);
+/* The same with 1 in place of a hinge's kinks, whose second derivative is 0 or infinite: how steep it is from afar. */
+int mw_typical_curvature(struct mw_run *run, double work, double *l, struct mw_err *err);
 /* G: no coordinate of any example's gradient is larger; NAN: there is no such limit. */
 double mw_gradient_limit(struct mw_run *run);
 

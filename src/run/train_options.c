@@ -70,8 +70,14 @@ const struct mw_option mw_train_option_table[] = {
 		"one) there." },
 
 	MW_HEADING("Protocol and knobs"),
-	{ "protocol", MW_OPT_STRING, F(protocol), "hogwild", 0, 0, NULL, "NAME",
-		"How workers share the model; see mixwild list protocols." },
+	{ "protocol", MW_OPT_STRING, F(protocol), "auto", 0, 0, NULL, "NAME",
+		"How workers share the model; see mixwild list protocols. auto: by the data, the model and "
+		"the "
+		"number of "
+		"workers, hogwild, or cached with a --mix-every that costs no loss; sequential for one "
+		"worker, "
+		"hogwild with "
+		"--engine sim. The run says which, and why." },
 	{ "graph", MW_OPT_STRING, F(graph), NULL, 0, 0, NULL, "SPEC",
 		"Who talks to whom, for gossip; see mixwild list graphs." },
 	{ "workers", MW_OPT_STRING, F(workers), "auto", 0, 0, NULL, "N|auto|cores|pus",

@@ -1,0 +1,210 @@
+/*
+ * run_default.c: --protocol auto: what the rule says on both sides of its limits, that a run's recorded options repeat it, that
+ * named protocols don't hear of it, and that the periods it allows keep a serial run's loss where longer ones lose it.
+ */
+#include "run_util.h"
+
+#include <math.h>
+
+#include "run/setup_impl.h"
+#include "run/theory.h"
+
+/* The sparse set of experiments/bench at rate 0.5, two workers. */
+static const struct mw_sharing sparse = { .workers = 2,
+	.sparse = true,
+	.dim = 47236,
+	.batch = 1,
+	.touched = 75,
+	.lines = 75,
+	.hot = 1,
+	.curvature = 0.00125,
+	.epoch_steps = 100000 };
+
+static struct mw_choice chosen(struct mw_sharing s)
+{
+	struct mw_choice c;
+	mw_choose_sharing(&s, &c);
+	return c;
+}
+
+#define CHOOSES(choice, name, every)                     \
+	do {                                             \
+		struct mw_choice got = choice;           \
+		assert_string_equal(got.protocol, name); \
+		assert_int_equal(got.mix_every, every);  \
+	} while (0)
+
+static void test_cost_decides(void **state)
+{
+	(void)state;
+	struct mw_sharing s = sparse;
+	/* 4000 + 0.5 * 47236 ns a merge in 5 % of 75 * 1.7 ns: 4332 steps */
+	CHOOSES(chosen(s), "cached", 4096);
+	assert_float_equal(chosen(s).shared_ns, 750, 1e-9);
+	assert_float_equal(chosen(s).merge_ns, 27618.0 / 4096, 1e-9);
+	/* Columns of which no core keeps a line: 0.8 % of 750 ns is less than a merge's share, 1 % is more. */
+	s.hot = 0.008;
+	CHOOSES(chosen(s), "hogwild", 0);
+	s.hot = 0.01;
+	CHOOSES(chosen(s), "cached", 4096);
+	/* Merging ever more parameters: 8192 steps at most between merges that take 0.5 ns each. */
+	s = sparse;
+	s.dim = 12e6;
+	CHOOSES(chosen(s), "cached", 8192);
+	s.dim = 13e6;
+	CHOOSES(chosen(s), "hogwild", 0);
+	/* An epoch of few steps has eight merges. */
+	s = sparse;
+	s.epoch_steps = 2100;
+	CHOOSES(chosen(s), "cached", 256);
+	/* Four parameters: one line that travels costs less than merging after every step. */
+	s = (struct mw_sharing){ .workers = 2,
+		.dim = 4,
+		.batch = 1,
+		.touched = 4,
+		.lines = 1,
+		.hot = 1,
+		.curvature = 20,
+		.epoch_steps = 1e6 };
+	CHOOSES(chosen(s), "hogwild", 0);
+}
+
+/* Periods of 3 and more workers: 0.8 of where e(k+1) = e(k) - a e(k-n+1), a = 1 - exp(-curvature * period), begins to grow. */
+static void test_step_size_decides(void **state)
+{
+	(void)state;
+	struct mw_sharing s = sparse;
+	s.curvature = 0.125;
+	CHOOSES(chosen(s), "cached", 128); /* 16 / 0.125 */
+	s.curvature = 4;
+	assert_float_equal(chosen(s).steps_max, 4, 1e-9);
+	s.curvature = 0.00125;
+	s.workers = 3;
+	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.6180339887) / 0.00125, 1e-3);
+	s.workers = 8;
+	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.2090569265) / 0.00125, 1e-3);
+	CHOOSES(chosen(s), "cached", 128);
+	s.workers = 64; /* 16 steps: merging would cost more than sharing */
+	CHOOSES(chosen(s), "hogwild", 0);
+	/* not known: of an epoch's rows, others may add 1/64 unseen; of dense ones 1/256 */
+	s = sparse;
+	s.curvature = NAN;
+	assert_float_equal(chosen(s).steps_max, 2 * 100000 / 64.0, 1e-9);
+	s.workers = 5;
+	assert_float_equal(chosen(s).steps_max, 1.25 * 100000 / 64.0, 1e-9);
+	s.sparse = false;
+	assert_float_equal(chosen(s).steps_max, 1.25 * 100000 / 256.0, 1e-9);
+}
+
+#define TWO "workers=2 oversubscribe=yes "
+
+static void picks(const char *options, const char *protocol, int64_t every)
+{
+	struct test_run t;
+	run_prepare(&t, "%s", options);
+	if (strcmp(t.run->protocol->ops->name, protocol) || (every >= 0 && t.run->knobs.mix_every != every))
+		fail_msg("%s: %s every %lld (%s)", options, t.run->protocol->ops->name,
+			(long long)t.run->knobs.mix_every, t.run->why);
+	assert_true(*t.run->why);
+	run_close(&t);
+}
+
+static void test_data_decide(void **state)
+{
+	(void)state;
+	picks(TWO "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=0.001", "cached", 1024);
+	picks(TWO "data=synth:sparse,rows=2000,features=20000000,nnz=4", "hogwild", -1);
+	picks(TWO "data=synth:dense,rows=4000,features=100 rate=0.01", "cached", 128);
+	picks(TWO "data=synth:quadratic,dim=4,rows=10", "hogwild", -1);
+	/* options that leave no choice */
+	picks("workers=1 data=synth:sparse,rows=2000,features=2000,nnz=20", "sequential", -1);
+	picks("workers=4 engine=sim data=synth:sparse,rows=2000,features=2000,nnz=20", "hogwild", -1);
+	picks(TWO "mix-every=7 data=synth:sparse,rows=2000,features=2000,nnz=20", "cached", 7);
+	picks(TWO "staleness=constant:2 data=synth:sparse,rows=2000,features=2000,nnz=20", "hogwild", -1);
+	struct mw_err err;
+	assert_int_equal(run_error(&err, TWO "graph=ring data=synth:quadratic,dim=4,rows=10"), MW_EUSAGE);
+	assert_non_null(strstr(err.msg, "name the protocol"));
+}
+
+/* What was chosen is in the options; taken from there, nothing is chosen. Other protocols keep their own period. */
+static void test_repeats(void **state)
+{
+	(void)state;
+	static const char data[] = TWO "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=0.001";
+	struct test_run t;
+	run_prepare(&t, "%s", data);
+	json_t *first = mw_job_config(t.job);
+	int64_t every = t.run->knobs.mix_every;
+	run_close(&t);
+	assert_string_equal(json_string_value(json_object_get(first, "protocol")), "cached");
+	assert_int_equal(json_integer_value(json_object_get(first, "mix-every")), every);
+	run_prepare(&t, "%s protocol=cached mix-every=%lld", data, (long long)every);
+	json_t *again = mw_job_config(t.job);
+	assert_true(json_equal(first, again));
+	assert_string_equal(t.run->why, "");
+	run_close(&t);
+	json_decref(first);
+	json_decref(again);
+	run_prepare(&t, "%s protocol=cached", data);
+	assert_int_equal(t.run->knobs.mix_every, 2048);
+	assert_string_equal(t.run->why, "");
+	run_close(&t);
+}
+
+static double loss_of(const char *options)
+{
+	struct test_run t;
+	run_open(&t, "%s", options);
+	run_whole(&t);
+	double loss = run_loss(&t);
+	run_close(&t);
+	return loss;
+}
+
+/* The same bits by another name. */
+static void test_names_same_run(void **state)
+{
+	(void)state;
+#define SMALL "data=synth:sparse,rows=500,features=100,nnz=8 epochs=3 "
+	assert_true(loss_of(SMALL "workers=1") == loss_of(SMALL "workers=1 protocol=sequential"));
+	assert_true(loss_of(SMALL "workers=5 engine=sim") ==
+		    loss_of(SMALL "workers=5 engine=sim protocol=hogwild"));
+}
+
+/* Eight workers: the period that the rule allows, and one beyond the limit of stability. */
+static void test_keeps_loss(void **state)
+{
+	(void)state;
+#define ROWS "data=synth:dense,rows=20000,features=64 rate=0.01 epochs=4 eval-rows=4000 "
+	struct test_run t;
+	struct mw_sharing s = {
+		.workers = 8, .dim = 65, .batch = 1, .touched = 65, .lines = 5, .hot = 1, .epoch_steps = 1e9
+	};
+	double l;
+	struct mw_err err = { 0 };
+	run_prepare(&t, ROWS "protocol=sequential workers=1");
+	assert_int_equal(mw_typical_curvature(t.run, 1e9, &l, &err), 0);
+	run_close(&t);
+	assert_float_equal(l, 0.25, 0.02); /* columns of variance 1, nearly independent, and the bias */
+	s.curvature = 0.01 * l;
+	struct mw_choice c = chosen(s);
+	CHOOSES(c, "cached", 64);
+	double serial = loss_of(ROWS "protocol=sequential workers=1");
+	double at_rule = loss_of(ROWS "protocol=cached workers=8 engine=sim mix-every=64");
+	double beyond = loss_of(ROWS "protocol=cached workers=8 engine=sim mix-every=1024");
+	if (fabs(at_rule / serial - 1) > 0.01 || beyond < 1.5 * serial)
+		fail_msg("serial %g, every 64 steps %g, every 1024 %g", serial, at_rule, beyond);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cost_decides),
+		cmocka_unit_test(test_step_size_decides),
+		cmocka_unit_test(test_data_decide),
+		cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_names_same_run),
+		cmocka_unit_test(test_keeps_loss),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
