@@ -5,11 +5,11 @@ import subprocess
 import sys
 import tempfile
 
-MIXWILD, ROUNDS, SECONDS = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+MIXWILD, ROUNDS, SECONDS, WANTED = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 SPARSE = "--data synth:sparse,rows=100000,features=47236 --no-bias"
 DENSE = "--data synth:dense,rows=20000,features=2000,classes=2"
-RUNS = [("sparse, cached", SPARSE + " --protocol cached --workers auto", 1e6),
-        ("dense, async-ring", DENSE + " --protocol async-ring --mix-every 8 --workers auto", 2e5)]
+RUNS = [("sparse, cached", SPARSE + " --protocol cached --workers auto"),
+        ("dense, async-ring", DENSE + " --protocol async-ring --mix-every 8 --workers auto")]
 # the staleness of every 1,024th step is sampled by default; "plain" leaves that out too
 WAYS = [("plain", "--sample-every 0"), ("plain again", "--sample-every 0"),
         ("staleness sampled, metrics every 0.5 s", "--metrics-every 0.5"),
@@ -20,7 +20,8 @@ def speed(options, epochs):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([MIXWILD, "train", *options.split(), "--epochs", str(epochs), "--eval-every", "0", "--eval-rows",
                         "1000", "--out", folder + "/run"], check=True, capture_output=True)
-        return json.load(open(folder + "/run/run.json"))["summary"]
+        run = json.load(open(folder + "/run/run.json"))
+        return {**run["summary"], "workers": len(run["workers"])}
 
 
 def found(summary, way):
@@ -33,7 +34,9 @@ def found(summary, way):
     return "; " + value + (", sampler %.1f %% of the CPU time" % (100 * share) if share is not None else "")
 
 
-for name, options, rate in RUNS:
+for name, options in RUNS:
+    if WANTED and name.split(",")[0] not in WANTED:
+        continue
     rows = 100000 if "sparse" in options else 20000
     epochs = max(1, speed(options, 1)["examples_per_s"] * SECONDS / rows)
     got, last = {way: [] for way, _ in WAYS}, {}
@@ -42,7 +45,9 @@ for name, options, rate in RUNS:
             last[way] = speed(options + " " + extra, epochs)
             got[way].append(last[way]["examples_per_s"])
     base = statistics.median(got["plain"])
-    print("%s: %.3g examples/s" % (name, base))
+    print("%s, %d workers: %.3g examples/s" % (name, last["plain"]["workers"], base))
     for way, _ in WAYS:
         m = statistics.median(got[way])
-        print("  %-40s %.3g examples/s, %+.1f %%%s" % (way, m, (m / base - 1) * 100, found(last[way], way)), flush=True)
+        ratio = [100 * (a / b - 1) for a, b in zip(got[way], got["plain"])]
+        print("  %-40s %.3g examples/s, %+.1f %% (%+.1f to %+.1f)%s" %
+              (way, m, statistics.median(ratio), min(ratio), max(ratio), found(last[way], way)), flush=True)

@@ -77,7 +77,8 @@ struct mw_control {
 	json_t *latest, *shown; /* shown: the last one taken; the controlling thread's own */
 	double latest_s;        /* when; the sampler's own */
 	uint64_t *mixes;        /* per worker, when the segment began */
-	double watch_s; /* CPU time of the costliest probe segment of late, see snapshot.c; the sampler's own */
+	double watch_s,
+		tolls_s; /* what a probe segment, and waking up, have cost: see snapshot.c; the sampler's */
 	double sampler_s,
 		process_s; /* CPU time while the sampler ran, its own and all; the sampler's until it has ended */
 };
