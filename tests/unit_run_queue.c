@@ -38,7 +38,7 @@ static void check_order(uint32_t workers, enum way way)
 		mw_queue_push(&q, (struct mw_sim_event){ .time = time[w], .worker = w, .finish = w % 3 }, 0);
 	}
 	for (uint64_t step = 0; step < 3000; step++) {
-		struct mw_sim_event e;
+		struct mw_sim_event e = { 0 };
 		uint32_t first = 0;
 		for (uint32_t w = 1; w < workers; w++)
 			first = time[w] < time[first] ? w : first;

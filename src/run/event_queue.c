@@ -1,19 +1,25 @@
 /* event_queue.c: see event_queue.h. */
 #include "run/event_queue.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/mem.h"
 
-#define LAST_DAY 0x1p62 /* what is later still is of this day: lists are sorted by time all the same */
+/* Workers for a day of the lap, so twice as many events on those that have any; and so many are sorted by counting. */
+enum { PER_DAY = 4, FEW = 32 };
 
 int mw_queue_init(struct mw_event_queue *q, uint32_t workers, struct mw_err *err)
 {
 	*q = (struct mw_event_queue){ .days = 1, .per_day = 1, .review = 16 };
-	while (q->days < workers)
+	while (q->days < workers / PER_DAY)
 		q->days *= 2;
+	q->near_room = workers + 4 * MW_QUEUE_NEAR; /* so that they seldom need be moved to its begin */
 	q->entry = mw_alloc_array(workers, sizeof(*q->entry), "the event queue", err);
+	q->near = mw_alloc_array(q->near_room, sizeof(*q->near), "the event queue", err);
 	q->head = mw_alloc_array(q->days, sizeof(*q->head), "the event queue", err);
-	q->tail = mw_alloc_array(q->days, sizeof(*q->tail), "the event queue", err);
-	if (!q->entry || !q->head || !q->tail)
+	if (!q->entry || !q->near || !q->head)
 		return err->code;
 	for (uint32_t d = 0; d < q->days; d++)
 		q->head[d] = MW_QUEUE_NONE;
@@ -23,75 +29,124 @@ int mw_queue_init(struct mw_event_queue *q, uint32_t workers, struct mw_err *err
 void mw_queue_fini(struct mw_event_queue *q)
 {
 	mw_free(q->entry);
+	mw_free(q->near);
 	mw_free(q->head);
-	mw_free(q->tail);
 }
 
-static inline bool before(const struct mw_sim_event *a, const struct mw_sim_event *b)
+/* --- a day's order ----------------------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
 {
-	return a->time < b->time || (a->time == b->time && a->worker < b->worker);
+	return mw_sim_event_before(a, b) ? -1 : mw_sim_event_before(b, a);
 }
 
-static inline uint64_t day_of(const struct mw_event_queue *q, double time)
+static bool in_order(const struct mw_sim_event *e, uint32_t n)
 {
-	double day = time * q->per_day;
-	return (uint64_t)(day < LAST_DAY ? day : LAST_DAY);
+	for (uint32_t i = 1; i < n; i++)
+		if (mw_sim_event_before(&e[i], &e[i - 1]))
+			return false;
+	return true;
+}
+
+/* Each goes behind as many as are earlier; n <= FEW. false: some are at the same time, and nothing was done. */
+static bool sort_by_counting(struct mw_sim_event *e, uint32_t n)
+{
+	double time[FEW];
+	uint64_t place[FEW], taken = 0;
+	struct mw_sim_event copy[FEW];
+	uint32_t m = (n + 3) & ~3u;
+	for (uint32_t i = 0; i < m; i++)
+		time[i] = i < n ? e[i].time : INFINITY;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t earlier = 0;
+		for (uint32_t k = 0; k < m; k++)
+			earlier += time[k] < time[i];
+		place[i] = earlier;
+		taken |= UINT64_C(1) << earlier;
+	}
+	if (taken != (UINT64_C(1) << n) - 1)
+		return false;
+	memcpy(copy, e, n * sizeof(*e));
+	for (uint32_t i = 0; i < n; i++)
+		e[place[i]] = copy[i];
+	return true;
+}
+
+/* As they come from a day's list, the last one entered first. */
+static void sort_day(struct mw_sim_event *e, uint32_t n)
+{
+	if (n <= FEW && sort_by_counting(e, n))
+		return;
+	for (uint32_t i = 0; i < n / 2; i++) {
+		struct mw_sim_event t = e[i];
+		e[i] = e[n - 1 - i];
+		e[n - 1 - i] = t;
+	}
+	if (!in_order(e, n)) /* they are if all steps take the same time */
+		qsort(e, n, sizeof(*e), compare);
 }
 
 /* --- the calendar ------------------------------------------------------------------------------------------------ */
 
-static void enter(struct mw_event_queue *q, struct mw_sim_event e)
-{
-	uint64_t day = day_of(q, e.time);
-	uint32_t d = (uint32_t)(day & (q->days - 1)), *at = &q->head[d];
-	q->today = !q->n++ || day < q->today ? day : q->today;
-	q->entry[e.worker].event = e;
-	if (*at != MW_QUEUE_NONE && !before(&e, &q->entry[q->tail[d]].event))
-		at = &q->entry[q->tail[d]].next;
-	while (*at != MW_QUEUE_NONE && before(&q->entry[*at].event, &e))
-		at = &q->entry[*at].next;
-	q->entry[e.worker].next = *at;
-	if (*at == MW_QUEUE_NONE)
-		q->tail[d] = e.worker;
-	*at = e.worker;
-}
-
 /* The day of the earliest entry, wherever it is in the ring. */
 static uint64_t first_day(const struct mw_event_queue *q)
 {
-	uint64_t first = UINT64_MAX;
+	double first = INFINITY;
 	for (uint32_t d = 0; d < q->days; d++)
-		if (q->head[d] != MW_QUEUE_NONE) {
-			uint64_t day = day_of(q, q->entry[q->head[d]].event.time);
-			first = day < first ? day : first;
-		}
-	return first;
+		for (uint32_t w = q->head[d]; w != MW_QUEUE_NONE; w = q->entry[w].next)
+			first = q->entry[w].time < first ? q->entry[w].time : first;
+	return mw_queue_day(q, first);
 }
 
-/* The earliest entry; q->n > 0. A day's list may hold entries of later laps, behind its own. */
-static struct mw_sim_event leave(struct mw_event_queue *q)
+/* The entries of today go behind those in front; a list may hold some of later laps too. Returns how many. */
+static uint32_t take_today(struct mw_event_queue *q)
 {
-	for (uint32_t empty = 0;; empty++, q->today++) {
-		uint32_t d = (uint32_t)(q->today & (q->days - 1)), w = q->head[d];
-		if (w != MW_QUEUE_NONE && day_of(q, q->entry[w].event.time) == q->today) {
-			q->head[d] = q->entry[w].next;
-			q->n--;
-			return q->entry[w].event;
+	uint32_t *head = &q->head[q->today & (q->days - 1)], w = *head, n = 0;
+	struct mw_sim_event *e = mw_queue_near(q, q->n_near);
+	*head = MW_QUEUE_NONE;
+	while (w != MW_QUEUE_NONE) {
+		struct mw_queue_entry *x = &q->entry[w];
+		uint32_t next = x->next;
+		if (mw_queue_day(q, x->time) == q->today) {
+			e[n++] = (struct mw_sim_event){ .time = x->time, .worker = w, .finish = x->finish };
+		} else {
+			x->next = *head;
+			*head = w;
 		}
-		if (empty == q->days)
-			q->today = first_day(q) - 1;
+		w = next;
 	}
+	return n;
+}
+
+/* q->n > 0 */
+void mw_queue_next_day(struct mw_event_queue *q)
+{
+	uint32_t n = 0;
+	if (q->near_at + q->n_near + q->n > q->near_room) {
+		memmove(q->near, mw_queue_near(q, 0), q->n_near * sizeof(*q->near));
+		q->near_at = 0;
+	}
+	for (uint32_t empty = 0; !n; empty++) {
+		if (empty == q->days)
+			q->today = first_day(q);
+		if (q->head[q->today & (q->days - 1)] != MW_QUEUE_NONE)
+			n = take_today(q);
+		q->today++;
+	}
+	sort_day(mw_queue_near(q, q->n_near), n);
+	q->n_near += n;
+	q->n -= n;
 }
 
 /* A lap of twice the mean way ahead; set again when that has changed much. */
-static void set_days(struct mw_event_queue *q)
+void mw_queue_set_days(struct mw_event_queue *q)
 {
 	double ahead = q->ahead_sum / q->ahead_n, per_day = ahead > 0 ? q->days / (2 * ahead) : q->per_day;
+	uint32_t list = MW_QUEUE_NONE, workers = PER_DAY * q->days;
 	q->ahead_sum = q->ahead_n = 0;
-	q->review = q->review < q->days ? 4 * q->review : q->review;
+	q->review = q->review < workers ? 4 * q->review : q->review;
 	if (per_day < 2 * q->per_day && per_day > q->per_day / 2)
 		return;
-	uint32_t list = MW_QUEUE_NONE;
 	for (uint32_t d = 0; d < q->days; d++) {
 		for (uint32_t w = q->head[d], next; w != MW_QUEUE_NONE; w = next) {
 			next = q->entry[w].next;
@@ -101,51 +156,35 @@ static void set_days(struct mw_event_queue *q)
 		q->head[d] = MW_QUEUE_NONE;
 	}
 	q->per_day = per_day;
+	q->today = UINT64_MAX;
 	q->n = 0;
 	for (uint32_t w = list, next; w != MW_QUEUE_NONE; w = next) {
 		next = q->entry[w].next;
-		enter(q, q->entry[w].event);
+		mw_queue_enter(q,
+			(struct mw_sim_event){ q->entry[w].time, .worker = w, .finish = q->entry[w].finish });
 	}
 }
 
-/* --- the queue --------------------------------------------------------------------------------------------------- */
+/* --- those in front ---------------------------------------------------------------------------------------------- */
 
-void mw_queue_push(struct mw_event_queue *q, struct mw_sim_event e, double now)
+/* e comes before the last of them. Those before it move into the room of one that was taken, or those behind it. */
+void mw_queue_push_near(struct mw_event_queue *q, struct mw_sim_event e)
 {
-	uint32_t i = q->n_near;
-	q->ahead_sum += e.time - now;
-	if (++q->ahead_n == q->review)
-		set_days(q);
-	if (!i || !before(&e, mw_queue_near(q, i - 1))) {
-		enter(q, e);
-		return;
+	struct mw_sim_event *near = mw_queue_near(q, 0);
+	uint32_t from = 0, to = q->n_near - 1; /* its place is one of these */
+	while (from < to) {
+		uint32_t mid = from + (to - from) / 2;
+		if (mw_sim_event_before(&e, &near[mid]))
+			to = mid;
+		else
+			from = mid + 1;
 	}
-	/* an event that comes before one of the near ones takes its place; the last of these steps back */
-	if (i == MW_QUEUE_NEAR)
-		enter(q, *mw_queue_near(q, --i));
-	else
-		q->n_near++;
-	for (; i > 0 && before(&e, mw_queue_near(q, i - 1)); i--)
-		*mw_queue_near(q, i) = *mw_queue_near(q, i - 1);
-	*mw_queue_near(q, i) = e;
-}
-
-void mw_queue_look_ahead(struct mw_event_queue *q)
-{
-	while (q->n_near < MW_QUEUE_NEAR && q->n)
-		*mw_queue_near(q, q->n_near++) = leave(q);
-}
-
-bool mw_queue_pop(struct mw_event_queue *q, struct mw_sim_event *e)
-{
-	if (!q->n_near && !q->n)
-		return false;
-	if (!q->n_near) {
-		*e = leave(q);
-		return true;
+	if (q->near_at && (from < q->n_near / 2 || q->near_at + q->n_near == q->near_room)) {
+		memmove(near - 1, near, from * sizeof(*near));
+		q->near_at--;
+	} else {
+		memmove(near + from + 1, near + from, (q->n_near - from) * sizeof(*near));
 	}
-	*e = *mw_queue_near(q, 0);
-	q->near_head = (q->near_head + 1) % MW_QUEUE_NEAR;
-	q->n_near--;
-	return true;
+	q->n_near++;
+	*mw_queue_near(q, from) = e;
 }
