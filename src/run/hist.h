@@ -5,6 +5,7 @@
 #ifndef MW_RUN_HIST_H
 #define MW_RUN_HIST_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <jansson.h>
 
@@ -18,6 +19,7 @@ struct mw_hist {
 };
 
 void mw_hist_add(struct mw_hist *h, uint64_t value);
+void mw_hist_add_all(struct mw_hist *h, const uint64_t *value, size_t n);
 void mw_hist_merge(struct mw_hist *into, const struct mw_hist *from);
 /* The smallest value v with P(x <= v) >= q (a bucket's lower end beyond 1023); 0 when empty. */
 uint64_t mw_hist_quantile(const struct mw_hist *h, double q);
