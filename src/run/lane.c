@@ -11,10 +11,11 @@
 bool mw_lanes_ok(const struct mw_run *run)
 {
 	const struct mw_protocol *p = run->protocol;
-	return run->exclusive && run->form == MW_FORM_ROW && run->batch == 1 && run->pool_n == 1 &&
-	       !p->n_slots && p->rows == 1 && !p->versioned && p->clock == MW_CLOCK_EVENT &&
-	       run->ssp_bound < 0 && run->stale.kind == MW_STALE_NONE && !run->opt->tally && !run->control &&
-	       !run->replay && !run->steer && !run->timeline && !mw_tracing(run);
+	return run->exclusive && run->train->rows <= UINT32_MAX && run->form == MW_FORM_ROW &&
+	       run->batch == 1 && run->pool_n == 1 && !p->n_slots && p->rows == 1 && !p->versioned &&
+	       p->clock == MW_CLOCK_EVENT && run->ssp_bound < 0 && run->stale.kind == MW_STALE_NONE &&
+	       !run->opt->tally && !run->control && !run->replay && !run->steer && !run->timeline &&
+	       !mw_tracing(run);
 }
 
 static struct mw_step_times times_of(const struct mw_run *run)
@@ -54,18 +55,34 @@ void mw_lanes_free(struct mw_run *run)
 
 /* --- what the worker is asked and told ----------------------------------------------------------------------------- */
 
-/* Rows to draw from and the rate are the worker's, and last for 64 steps at most. */
-static void refill(struct mw_worker *w, struct mw_lane *l)
+/* Tell the worker how far its lane has come. */
+static void catch_up(struct mw_worker *w, const struct mw_lane *l)
 {
 	w->step = l->step;
 	if (l->row)
-		w->rows_at = (uint32_t)(l->row - w->rows_buf);
+		w->rows_at = (uint32_t)(l->row - w->rows_buf) - l->n_rows;
+}
+
+/* Rows to draw from and the rate are the worker's, and last for 64 steps at most. */
+static void refill(struct mw_worker *w, struct mw_lane *l)
+{
+	catch_up(w, l);
 	uint64_t rows = mw_step_rows(w);
 	mw_step_knobs(w);
 	uint64_t steps = w->rate_step - w->step;
 	l->left = (uint32_t)(steps < rows ? steps : rows);
 	l->row = w->rows_buf + w->rows_at;
 	l->scale = -w->rate * w->run->protocol->push_weight;
+}
+
+static void copy_rows(struct mw_worker *w, struct mw_lane *l)
+{
+	if (!l->left)
+		refill(w, l);
+	l->n_rows = l->left < MW_LANE_ROWS ? l->left : MW_LANE_ROWS;
+	for (uint32_t i = MW_LANE_ROWS - l->n_rows; i < MW_LANE_ROWS; i++)
+		l->next_row[i] = (uint32_t)*l->row++;
+	l->left -= l->n_rows;
 }
 
 void mw_lanes_load(struct mw_run *run)
@@ -82,9 +99,7 @@ void mw_lanes_publish(struct mw_run *run)
 		struct mw_lane *l = &run->lanes->lane[id];
 		struct mw_worker *w = run->worker[id];
 		uint64_t steps = l->step - w->counters->steps;
-		w->step = l->step;
-		if (l->row)
-			w->rows_at = (uint32_t)(l->row - w->rows_buf);
+		catch_up(w, l);
 		mw_bump(&w->counters->steps, steps);
 		mw_bump(&w->counters->pushes, steps);
 		mw_bump(&w->counters->examples, steps);
@@ -99,28 +114,31 @@ void mw_lanes_publish(struct mw_run *run)
 /* --- events -------------------------------------------------------------------------------------------------------- */
 
 /* A push was done, of a delta that missed tau others. */
-static void plan_push(struct mw_run *run, uint32_t id, struct mw_lane *l)
+static inline void plan_push(struct mw_run *run, uint32_t id, struct mw_lane *l)
 {
+	struct mw_lanes *s = run->lanes;
 	uint64_t tau = run->sim_pushes++ - l->seen;
-	mw_hist_add(run->shared_staleness ? run->shared_staleness : run->worker[id]->staleness, tau);
+	if (run->shared_staleness)
+		s->tau[s->n_tau++] = tau;
+	else
+		mw_hist_add(run->worker[id]->staleness, tau);
 	l->tau_sum += tau;
 	l->tau_max = tau > l->tau_max ? tau : l->tau_max;
 	l->step++;
 }
 
-static void plan_view(struct mw_run *run, uint32_t id, struct mw_lane *l, struct mw_lane_event *e)
+static inline void plan_view(struct mw_run *run, uint32_t id, struct mw_lane *l, struct mw_lane_event *e)
 {
-	if (!l->left)
-		refill(run->worker[id], l);
-	l->left--;
+	if (!l->n_rows)
+		copy_rows(run->worker[id], l);
 	l->seen = run->sim_pushes;
-	e->row = *l->row++;
+	e->row = l->next_row[MW_LANE_ROWS - l->n_rows--];
 	e->scale = l->scale;
 	if (l->step % MW_LOSS_EVERY == 0)
 		e->what |= MW_LANE_LOSS | (l->step ? 0 : MW_LANE_FIRST);
 }
 
-static void plan(struct mw_run *run, uint32_t id, uint32_t what)
+static inline void plan(struct mw_run *run, uint32_t id, uint32_t what)
 {
 	struct mw_lane *l = &run->lanes->lane[id];
 	struct mw_lane_event *e = &run->lanes->planned[run->lanes->n_planned++];
@@ -131,7 +149,7 @@ static void plan(struct mw_run *run, uint32_t id, uint32_t what)
 		plan_view(run, id, l, e);
 }
 
-static bool perform(const struct mw_lanes *s)
+static bool perform(struct mw_lanes *s)
 {
 #if defined(MW_KERNEL_X86)
 	if (mw_kernels()->isa == MW_ISA_AVX512)
@@ -144,9 +162,12 @@ static bool perform(const struct mw_lanes *s)
 
 void mw_lanes_perform(struct mw_run *run)
 {
-	if (!perform(run->lanes))
+	struct mw_lanes *s = run->lanes;
+	if (!perform(s))
 		mw_run_diverged(run);
-	run->lanes->n_planned = 0;
+	if (s->n_tau)
+		mw_hist_add_all(run->shared_staleness, s->tau, s->n_tau);
+	s->n_planned = s->n_tau = 0;
 }
 
 void mw_lane_step(struct mw_run *run, uint32_t id, uint32_t what)
@@ -157,14 +178,14 @@ void mw_lane_step(struct mw_run *run, uint32_t id, uint32_t what)
 
 /* --- free workers --------------------------------------------------------------------------------------------------- */
 
-static double time_of(const struct mw_run *run, int i, uint32_t id, uint64_t step)
+static inline double time_of(const struct mw_run *run, int i, uint32_t id, uint64_t step)
 {
 	const struct mw_step_times *t = &run->lanes->times;
 	return isnan(t->fixed[i]) ? mw_sched_value(t->sched[i], run->seed, id, step) : t->fixed[i];
 }
 
 /* After the begin of a step at virtual time `now`: its end. */
-static void await(struct mw_run *run, struct mw_event_queue *q, uint32_t id, double now)
+static inline void await(struct mw_run *run, struct mw_event_queue *q, uint32_t id, double now)
 {
 	uint64_t step = run->lanes->lane[id].step;
 	double d = time_of(run, MW_TIME_GRADIENT, id, step) + time_of(run, MW_TIME_STRAGGLING, id, step) +
@@ -191,8 +212,14 @@ static void fetch_lanes(const struct mw_lanes *s, struct mw_event_queue *q)
 	mw_queue_look_ahead(q);
 	if (q->n_near <= AHEAD_LANE)
 		return;
-	__builtin_prefetch(&s->lane[mw_queue_near(q, AHEAD_LANE)->worker], 1);
-	__builtin_prefetch(s->lane[mw_queue_near(q, AHEAD_ROW)->worker].row);
+	const struct mw_lane *l = &s->lane[mw_queue_near(q, AHEAD_LANE)->worker];
+	__builtin_prefetch(l, 1);
+	__builtin_prefetch(l->next_row, 1);
+	l = &s->lane[mw_queue_near(q, AHEAD_ROW)->worker];
+	if (!l->n_rows) {
+		__builtin_prefetch(l->row);
+		__builtin_prefetch(l->row + MW_LANE_ROWS - 1);
+	}
 }
 
 /* A worker's delta lands, and it goes on at once: nothing is exchanged here, so that takes no time. */

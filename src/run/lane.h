@@ -12,16 +12,23 @@
 #include "run/event_queue.h"
 #include "run/run.h"
 
-/* To plan the next step of a worker. */
+#define MW_LANE_ROWS 16
+
+/*
+ * To plan the next step of a worker. The next rows' numbers are copied here, a few at a time: where they are drawn to, each
+ * worker's are on another page of memory, and to translate so many addresses takes long.
+ */
 struct mw_lane {
 	uint64_t seen;       /* pushes of all when the view was taken */
-	const uint64_t *row; /* the next row's number, in the worker's rows_buf; NULL: not asked yet */
+	const uint64_t *row; /* in the worker's rows_buf, behind those copied; NULL: not asked yet */
 	uint64_t tau_sum;    /* since it was published */
 	uint64_t tau_max;
 	uint64_t step; /* own steps finished */
-	uint32_t left; /* steps until the worker must be asked for rows or the rate */
-	float scale;   /* -rate * push weight */
-	bool waits;    /* free workers: has done its steps of this segment */
+	uint32_t left; /* steps after the copied rows until the worker must be asked for more, or the rate */
+	uint32_t n_rows; /* copied and not used yet: the last ones of next_row */
+	float scale;     /* -rate * push weight */
+	bool waits;      /* free workers: has done its steps of this segment */
+	uint32_t next_row[MW_LANE_ROWS] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 /* To perform it: the delta that was made and not pushed yet. */
@@ -36,10 +43,13 @@ enum { MW_LANE_PUSH = 1, MW_LANE_VIEW = 2, MW_LANE_FIRST = 4, MW_LANE_LOSS = 8 }
 
 /* What a worker does at one time: push its delta; then take a view and make the next one. */
 struct mw_lane_event {
-	uint64_t row;
-	uint32_t worker;
-	uint32_t what;
+	uint32_t worker, what;
+	uint32_t row;
 	float scale;
+	/* Of the row, found shortly before it's performed: where it begins, its non-zeros, its label. */
+	uint64_t at;
+	uint32_t n;
+	float y;
 };
 
 #define MW_LANE_BATCH 512
@@ -59,8 +69,9 @@ struct mw_lanes {
 	struct mw_lane *lane;        /* one a worker */
 	struct mw_lane_delta *delta; /* one a worker */
 	struct mw_step_times times;
-	uint32_t n_planned;
+	uint32_t n_planned, n_tau;
 	struct mw_lane_event planned[MW_LANE_BATCH];
+	uint64_t tau[MW_LANE_BATCH]; /* of their pushes, for the histogram of all workers */
 };
 
 /* Does the run need no more than this? Then mw_lanes_new, before the first step. */
@@ -83,7 +94,7 @@ bool mw_lanes_plan(struct mw_run *run, struct mw_event_queue *q);
 void mw_lanes_perform(struct mw_run *run);
 
 /* The same, compiled for each instruction set; false: a loss is not finite. */
-typedef bool mw_lanes_fn(const struct mw_lanes *s);
+typedef bool mw_lanes_fn(struct mw_lanes *s);
 extern mw_lanes_fn mw_lanes_portable, mw_lanes_avx2, mw_lanes_avx512;
 
 #endif
