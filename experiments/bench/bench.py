@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from goals import Goals, print_goals
+
 RATE = 0.5
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIELDS = ["round", "who", "workers", "what", "value", "unit", "latency_ns"]
@@ -26,6 +28,7 @@ class Bench:
         self.cpus = sorted(os.sched_getaffinity(0))[:2]
         self.mb = os.path.getsize(args.data) / 1e6
         self.rows = self.nonzeros = 0
+        self.picked = None
 
     def path(self, name):
         return os.path.join(self.args.out, name)
@@ -42,11 +45,26 @@ class Bench:
         out = subprocess.run([self.path("latency"), *map(str, self.cpus)], check=True, capture_output=True, text=True)
         return float(out.stdout)
 
+    def value(self, who, what, workers=2):
+        """This round's."""
+        return [s["value"] for s in self.samples
+                if (s["round"], s["who"], s["what"], s["workers"]) == (self.round, who, what, workers)][-1]
+
+    def resume(self):
+        """Go on with the rounds that are there (--add)."""
+        with open(self.path("results.csv")) as f:
+            for s in csv.DictReader(line for line in f if not line.startswith("#")):
+                self.samples.append({**s, "round": int(s["round"]), "workers": int(s["workers"]), "value": float(s["value"]),
+                                     "latency_ns": float(s["latency_ns"]) if s["latency_ns"] else None})
+        self.round = max(s["round"] for s in self.samples)
+        about = json.loads(call([self.args.mixwild, "data", self.args.data, "--cache", "on", "--format", "json"]).stdout)
+        self.rows, self.nonzeros = about["rows"], about["nnz"]
+
     # --- mixwild
 
     def train_command(self, name, workers, protocol, *more):
         return [self.args.mixwild, "train", "--data", self.args.data, "--model", "logistic", "--no-bias", "--rate", str(RATE),
-                "--epochs", str(self.args.epochs), "--eval-every", "0", "--seed", "1", "--workers", str(workers),
+                "--epochs", str(self.args.epochs), "--eval-every", "0", "--seed", "1", "--cache", "on", "--workers", str(workers),
                 "--protocol", protocol, "--out", self.path(name), "--force", *more]
 
     def summary(self, name):
@@ -55,7 +73,7 @@ class Bench:
 
     def mixwild_load(self):
         for threads in range(1, len(self.cpus) + 1):
-            run = call([self.args.mixwild, "data", self.args.data, "--threads", str(threads), "--format", "json"])
+            run = call([self.args.mixwild, "data", self.args.data, "--threads", str(threads), "--cache", "off", "--format", "json"])
             about = json.loads(run.stdout)
             self.rows, self.nonzeros = about["rows"], about["nnz"]
             self.record("mixwild", threads, "load", self.mb / about["load_s"], "MB/s")
@@ -129,8 +147,10 @@ class Bench:
         if importlib.util.find_spec("sklearn"):
             peers.append(self.scikit)
         two = len(self.cpus) > 1
-        for self.round in range(1, self.args.rounds + 1):
-            print(f"round {self.round} of {self.args.rounds}", file=sys.stderr)
+        goals = Goals(self, call)
+        done = self.round
+        for self.round in range(done + 1, done + self.args.rounds + 1):
+            print(f"round {self.round} of {done + self.args.rounds}", file=sys.stderr)
             self.mixwild_load()
             self.mixwild_train("mixwild", 1, "sequential")
             self.mixwild_simulated()
@@ -140,6 +160,7 @@ class Bench:
                 self.mixwild_train("mixwild hogwild", 2, "hogwild")
                 self.mixwild_train("mixwild cached", 2, "cached")
                 self.mixwild_twice()
+            goals.measure(two)
 
     # --- results
 
@@ -147,6 +168,8 @@ class Bench:
         """[(what, unit, [(who, workers, min, median, max, latency)])] in the order of measurement."""
         tables = {}
         for s in self.samples:
+            if s["who"] == "goal":
+                continue
             rows = tables.setdefault((s["what"], s["unit"]), {})
             rows.setdefault((s["who"], s["workers"]), []).append(s)
         for (what, unit), rows in tables.items():
@@ -202,6 +225,12 @@ class Bench:
                     line += f"  core to core {latency:.0f} ns"
                 print(line, file=file)
 
+        goals = {}
+        for s in self.samples:
+            if s["who"] == "goal":
+                goals.setdefault(s["what"], (s["unit"], []))[1].append(s["value"])
+        print_goals({what: (unit, min(v), statistics.median(v), max(v)) for what, (unit, v) in goals.items()}, self.picked, file)
+
     def plot(self):
         if not shutil.which("gnuplot"):
             return
@@ -235,7 +264,10 @@ def main():
         p.add_argument("--" + name, required=True)
     p.add_argument("--rounds", type=int, required=True)
     p.add_argument("--epochs", type=int, required=True)
+    p.add_argument("--add", action="store_true")
     bench = Bench(p.parse_args())
+    if bench.args.add and os.path.exists(bench.path("results.csv")):
+        bench.resume()
     bench.measure()
     bench.write_csv(bench.path("results.csv"))
     bench.plot()

@@ -63,7 +63,7 @@ def train_command(o, net, batch, workers, folder, extra):
     epochs = max(0.1, SPEED[net] * o.seconds * workers / rows)
     return [o.mixwild, "train", "--data", DATA[net], "--model", MODEL[net], "--workers", str(workers), "--batch", str(batch),
             "--epochs", "%.3g" % epochs, "--rate", "0.001", "--momentum", "0.9", "--eval-every", "0", "--eval-rows", "64",
-            "--out", folder, "--force"] + extra
+            "--out", folder, "--force"] + (extra if "--protocol" in extra else ["--protocol", "hogwild", *extra])
 
 
 def rate_of(folder):
