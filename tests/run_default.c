@@ -38,20 +38,24 @@ static void test_cost_decides(void **state)
 {
 	(void)state;
 	struct mw_sharing s = sparse;
-	/* 4000 + 0.5 * 47236 ns a merge in 5 % of 75 * 1.7 ns: 4332 steps */
-	CHOOSES(chosen(s), "cached", 4096);
+	/* 4000 + 0.5 * 47236 ns a merge in 5 % of 75 * 1.7 ns: 4332 steps, and no more than 2048 */
+	CHOOSES(chosen(s), "cached", 2048);
 	assert_float_equal(chosen(s).shared_ns, 750, 1e-9);
-	assert_float_equal(chosen(s).merge_ns, 27618.0 / 4096, 1e-9);
-	/* Columns of which no core keeps a line: 0.8 % of 750 ns is less than a merge's share, 1 % is more. */
-	s.hot = 0.008;
+	assert_float_equal(chosen(s).merge_ns, 27618.0 / 2048, 1e-9);
+	/* Columns of which no core keeps a line: 1.7 % of 750 ns is less than a merge's share, 1.9 % is more. */
+	s.hot = 0.017;
 	CHOOSES(chosen(s), "hogwild", 0);
-	s.hot = 0.01;
-	CHOOSES(chosen(s), "cached", 4096);
-	/* Merging ever more parameters: 8192 steps at most between merges that take 0.5 ns each. */
+	s.hot = 0.019;
+	CHOOSES(chosen(s), "cached", 2048);
+	/* a merge in 5 % of 300 * 1.7 ns: 1083 steps */
 	s = sparse;
-	s.dim = 12e6;
-	CHOOSES(chosen(s), "cached", 8192);
-	s.dim = 13e6;
+	s.touched = s.lines = 300;
+	CHOOSES(chosen(s), "cached", 1024);
+	/* Merging ever more parameters: 2048 steps at most between merges that take 0.5 ns each. */
+	s = sparse;
+	s.dim = 3e6;
+	CHOOSES(chosen(s), "cached", 2048);
+	s.dim = 3.1e6;
 	CHOOSES(chosen(s), "hogwild", 0);
 	/* An epoch of few steps has eight merges. */
 	s = sparse;

@@ -21,9 +21,9 @@
 #define MERGE_BASE_NS   4000.0 /* and once */
 #define SPARSE_VALUE_NS 1.7    /* a step, a parameter that it reads and writes at an index */
 #define DENSE_VALUE_NS  0.08   /* a parameter and row of a dense batch */
-/* Merging more rarely than costs this share of the time gains little. */
+/* Merging more rarely than costs this share of the time, or than every PERIOD_MAX steps, gains little and may cost loss. */
 #define MERGE_SHARE 0.05
-#define PERIOD_MAX  8192.0
+#define PERIOD_MAX  2048.0
 /* Two copies: in directions in which a merge's steps go all the way, errors are not damped, but don't grow either. */
 #define TWO_WORKERS_LIMIT 16.0
 /* More: of the limit of stability. */
