@@ -62,7 +62,13 @@ MWK_INLINE void mwk_store(float *p, mwk_v v)
 
 MWK_INLINE mwk_v mwk_set1(float a)
 {
-	return (mwk_v){ 0 } + a;
+#if MWK_LANES == 16
+	return _mm512_set1_ps(a); /* {0} + a would be an addition: -0 becomes 0 */
+#elif MWK_LANES == 8
+	return _mm256_set1_ps(a);
+#else
+	return (mwk_v){ a, a, a, a };
+#endif
 }
 
 /* ---- a b + c, rounded once where the machine can ---- */
@@ -132,7 +138,7 @@ MWK_INLINE mwk_q mwk_fold(mwk_d v)
 
 /*
  * The rest of a row, 1 <= r <= MWK_DOT_LANES elements, as a whole vector: its free lanes repeat the last element. Nothing
- * behind the row is read.
+ * behind the row is read, unless `over` says that something is there (a dataset's arrays).
  */
 #if MWK_DOT_LANES == 8
 MWK_INLINE __m256i mwk_first_lanes(size_t r)
@@ -145,24 +151,26 @@ MWK_INLINE __m256i mwk_up_to_last(size_t r)
 	return _mm256_min_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)r - 1));
 }
 
-MWK_INLINE mwk_d mwk_rest(const float *p, size_t r)
+MWK_INLINE mwk_d mwk_rest(const float *p, size_t r, bool over)
 {
-	return _mm256_permutevar8x32_ps(_mm256_maskload_ps(p, mwk_first_lanes(r)), mwk_up_to_last(r));
+	__m256 v = over ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, mwk_first_lanes(r));
+	return _mm256_permutevar8x32_ps(v, mwk_up_to_last(r));
 }
 
-MWK_INLINE __m256i mwk_rest_index(const uint32_t *idx, size_t r)
+MWK_INLINE __m256i mwk_rest_index(const uint32_t *idx, size_t r, bool over)
 {
-	return _mm256_permutevar8x32_epi32(
-		_mm256_maskload_epi32((const int *)idx, mwk_first_lanes(r)), mwk_up_to_last(r));
+	__m256i x = over ? _mm256_loadu_si256((const __m256i *)(const void *)idx)
+			 : _mm256_maskload_epi32((const int *)idx, mwk_first_lanes(r));
+	return _mm256_permutevar8x32_epi32(x, mwk_up_to_last(r));
 }
 
-MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r)
+MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r, bool over)
 {
 #if MWK_LANES == 16
-	return _mm256_i32gather_ps(w, mwk_rest_index(idx, r), 4);
+	return _mm256_i32gather_ps(w, mwk_rest_index(idx, r, over), 4);
 #else
 	uint32_t at[8] __attribute__((aligned(32)));
-	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx, r));
+	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx, r, over));
 	return mwk_take_d(w, at);
 #endif
 }
@@ -177,14 +185,16 @@ MWK_INLINE mwk_d mwk_fma_rest(mwk_d w, mwk_d v, mwk_d s, size_t r)
 #endif
 }
 #else
-MWK_INLINE mwk_d mwk_rest(const float *p, size_t r)
+MWK_INLINE mwk_d mwk_rest(const float *p, size_t r, bool over)
 {
+	(void)over;
 	return (mwk_d){ mw_ld(p), mw_ld(p + (r > 1 ? 1 : 0)), mw_ld(p + (r > 2 ? 2 : r - 1)),
 		mw_ld(p + r - 1) };
 }
 
-MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r)
+MWK_INLINE mwk_d mwk_take_rest(const float *w, const uint32_t *idx, size_t r, bool over)
 {
+	(void)over;
 	return (mwk_d){ mw_ld(w + idx[0]), mw_ld(w + idx[r > 1 ? 1 : 0]), mw_ld(w + idx[r > 2 ? 2 : r - 1]),
 		mw_ld(w + idx[r - 1]) };
 }
@@ -200,7 +210,7 @@ MWK_INLINE mwk_d mwk_fma_rest(mwk_d w, mwk_d v, mwk_d s, size_t r)
 /*
  * Two sums take turns, a vector at a time, and the rest of the row goes to the one whose turn it is: so a row has one branch
  * that can't be foreseen, how many vectors it has. keep: NULL (a constant), or where what was read is left, n floats in
- * whole vectors.
+ * whole vectors; idx and val are a dataset's then.
  */
 MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *val, size_t n, float *keep)
 {
@@ -217,10 +227,10 @@ MWK_INLINE float mwk_dot_any(const float *w, const uint32_t *idx, const float *v
 		a = b;
 		b = x;
 	}
-	mwk_d x = idx ? mwk_take_rest(w, idx + i, n - i) : mwk_rest(w + i, n - i);
+	mwk_d x = idx ? mwk_take_rest(w, idx + i, n - i, keep) : mwk_rest(w + i, n - i, false);
 	if (keep)
 		*(mwk_d_mem *)(keep + i) = x;
-	mwk_q q = mwk_fold(mwk_fma_rest(x, mwk_rest(val + i, n - i), a, n - i) + b);
+	mwk_q q = mwk_fold(mwk_fma_rest(x, mwk_rest(val + i, n - i, keep), a, n - i) + b);
 	return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
@@ -264,6 +274,8 @@ MWK_INLINE float mwk_dot(const float *a, const float *b, size_t n)
 
 MWK_INLINE float mwk_dot_sparse(const float *w, const uint32_t *idx, const float *val, size_t n)
 {
+	if (!idx) /* as the compiler is told: an empty row's may be, and is not looked at */
+		return 0;
 	return mwk_dot_any(w, idx, val, n, NULL);
 }
 
@@ -297,10 +309,19 @@ MWK_INLINE mwk_d mwk_load_d(const float *p)
 	return *(const mwk_d_mem *)p;
 }
 
+MWK_INLINE mwk_d mwk_set1_d(float a)
+{
+#if MWK_DOT_LANES == 8
+	return _mm256_set1_ps(a);
+#else
+	return (mwk_d){ a, a, a, a };
+#endif
+}
+
 MWK_INLINE void mwk_axpy_sparse(float a, const uint32_t *idx, const float *val, float *w, size_t n)
 {
 	enum { L = MWK_DOT_LANES };
-	mwk_d av = (mwk_d){ 0 } + a;
+	mwk_d av = mwk_set1_d(a);
 	size_t i = 0;
 	for (; i + L <= n; i += L)
 		mwk_scatter_vector(w, idx + i, av * mwk_load_d(val + i));
@@ -308,9 +329,11 @@ MWK_INLINE void mwk_axpy_sparse(float a, const uint32_t *idx, const float *val, 
 		mwk_add(w + idx[i], a * val[i]);
 }
 
-/* A row's margin, where nobody else writes w; keep has room for n floats in whole vectors. */
+/* A row's margin, of a dataset's row, where nobody else writes w; keep has room for n floats in whole vectors. */
 MWK_INLINE float mwk_dot_keep(const float *w, const uint32_t *idx, const float *val, size_t n, float *keep)
 {
+	if (!idx)
+		return 0;
 	return mwk_dot_any(w, idx, val, n, keep);
 }
 
@@ -341,15 +364,15 @@ MWK_INLINE void mwk_axpy_kept(
 	float a, const uint32_t *idx, const float *val, const float *keep, float *w, size_t n)
 {
 	enum { L = MWK_DOT_LANES };
-	mwk_d av = (mwk_d){ 0 } + a;
+	mwk_d av = mwk_set1_d(a);
 	uint32_t at[L] __attribute__((aligned(32)));
 	size_t i = 0;
 	if (!n)
 		return;
 	for (; i + L < n; i += L)
 		mwk_put_vector(w, idx + i, mwk_load_d(keep + i) + av * mwk_load_d(val + i));
-	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx + i, n - i));
-	mwk_put_vector(w, at, mwk_load_d(keep + i) + av * mwk_rest(val + i, n - i));
+	_mm256_store_si256((__m256i *)(void *)at, mwk_rest_index(idx + i, n - i, true));
+	mwk_put_vector(w, at, mwk_load_d(keep + i) + av * mwk_rest(val + i, n - i, true));
 }
 #else
 MWK_INLINE void mwk_axpy_kept(

@@ -278,14 +278,32 @@ static void run_dense(const struct mw_burst *b)
 	count_burst(b, z);
 }
 
-static inline __attribute__((always_inline)) void run_rows(const struct mw_burst *b, enum mw_link link)
-{
-	bool bias = b->linear->bias;
-	if (b->own && !b->atomic)
-		bias ? run_sparse(b, link, true, true) : run_sparse(b, link, false, true);
-	else
-		bias ? run_sparse(b, link, true, false) : run_sparse(b, link, false, false);
-}
+/* A function each: together they would spill each other's registers. */
+#define RUN_SPARSE(name, link)                                                                          \
+	static __attribute__((noinline)) void name##_own(const struct mw_burst *b)                      \
+	{                                                                                               \
+		run_sparse(b, link, false, true);                                                       \
+	}                                                                                               \
+	static __attribute__((noinline)) void name##_own_bias(const struct mw_burst *b)                 \
+	{                                                                                               \
+		run_sparse(b, link, true, true);                                                        \
+	}                                                                                               \
+	static __attribute__((noinline)) void name##_shared(const struct mw_burst *b)                   \
+	{                                                                                               \
+		b->linear->bias ? run_sparse(b, link, true, false) : run_sparse(b, link, false, false); \
+	}                                                                                               \
+	static void name(const struct mw_burst *b)                                                      \
+	{                                                                                               \
+		if (!b->own || b->atomic)                                                               \
+			name##_shared(b);                                                               \
+		else                                                                                    \
+			b->linear->bias ? name##_own_bias(b) : name##_own(b);                           \
+	}
+RUN_SPARSE(run_logistic, MW_LINK_LOGISTIC)
+RUN_SPARSE(run_hinge, MW_LINK_HINGE)
+RUN_SPARSE(run_sigmoid_squared, MW_LINK_SIGMOID_SQUARED)
+RUN_SPARSE(run_squared, MW_LINK_SQUARED)
+#undef RUN_SPARSE
 
 void BURST(const struct mw_burst *b)
 {
@@ -294,9 +312,9 @@ void BURST(const struct mw_burst *b)
 		return;
 	}
 	switch (b->linear->link) {
-	case MW_LINK_LOGISTIC: run_rows(b, MW_LINK_LOGISTIC); break;
-	case MW_LINK_HINGE: run_rows(b, MW_LINK_HINGE); break;
-	case MW_LINK_SIGMOID_SQUARED: run_rows(b, MW_LINK_SIGMOID_SQUARED); break;
-	case MW_LINK_SQUARED: run_rows(b, MW_LINK_SQUARED); break;
+	case MW_LINK_LOGISTIC: run_logistic(b); break;
+	case MW_LINK_HINGE: run_hinge(b); break;
+	case MW_LINK_SIGMOID_SQUARED: run_sigmoid_squared(b); break;
+	case MW_LINK_SQUARED: run_squared(b); break;
 	}
 }
