@@ -34,7 +34,8 @@ static const struct mw_rule_table *table_of(int isa)
 	return isa == MW_ISA_PORTABLE ? &mw_rules_portable : NULL;
 }
 
-static const struct mw_coef coef = { .rate = 0.3f,
+static const struct mw_coef coef = { .scale = 0.7f,
+	.rate = 0.3f,
 	.keep1 = 0.9f,
 	.take1 = 0.1f,
 	.keep2 = 0.7f,

@@ -53,4 +53,5 @@ const struct mw_optim_ops mw_optim_adagrad = {
 	.setup = setup,
 	.dense = dense,
 	.sparse = sparse,
+	.row = row,
 };

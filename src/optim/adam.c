@@ -76,4 +76,5 @@ const struct mw_optim_ops mw_optim_adam = {
 	.setup = setup,
 	.dense = dense,
 	.sparse = sparse,
+	.row = row,
 };

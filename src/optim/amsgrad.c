@@ -79,4 +79,5 @@ const struct mw_optim_ops mw_optim_amsgrad = {
 	.setup = setup,
 	.dense = dense,
 	.sparse = sparse,
+	.row = row,
 };

@@ -47,6 +47,9 @@ struct mw_optim_ops {
 	 * compact. */
 	void (*sparse)(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
 		size_t n, uint32_t width, const float *x, const float *g, float *delta);
+	/* Sparse, single parameters, no weight decay, the gradient coef * val[i]: a row of a linear model. */
+	void (*row)(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
+		size_t n, float coef, const float *val, float *delta);
 };
 
 /* Allocate and set up; options: the struct its table fills (NULL: defaults). *out is owned by the caller. */

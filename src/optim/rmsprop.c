@@ -62,4 +62,5 @@ const struct mw_optim_ops mw_optim_rmsprop = {
 	.setup = setup,
 	.dense = dense,
 	.sparse = sparse,
+	.row = row,
 };

@@ -14,9 +14,10 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* The gradient with coupled decay; x NULL: these parameters don't decay. */
-INLINE float decayed(float couple, const float *x, const float *g, size_t i)
+INLINE float decayed(const struct mw_coef *c, const float *x, const float *g, size_t i)
 {
-	return x ? g[i] + couple * x[i] : g[i];
+	float d = c->scale * g[i];
+	return x ? d + c->couple * x[i] : d;
 }
 
 /* What decoupled decay takes off. */
@@ -36,7 +37,7 @@ STEP(sgd_plain)
 	(void)s0, (void)s1, (void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++)
-		delta[i] = -c.rate * decayed(c.couple, x, g, i) - shrunk(c.shrink, x, i);
+		delta[i] = -c.rate * decayed(&c, x, g, i) - shrunk(c.shrink, x, i);
 }
 
 STEP(sgd_heavy_ball)
@@ -44,7 +45,7 @@ STEP(sgd_heavy_ball)
 	(void)s1, (void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		s0[i] = c.momentum * s0[i] + decayed(c.couple, x, g, i);
+		s0[i] = c.momentum * s0[i] + decayed(&c, x, g, i);
 		delta[i] = -c.rate * s0[i] - shrunk(c.shrink, x, i);
 	}
 }
@@ -54,7 +55,7 @@ STEP(sgd_nesterov)
 	(void)s1, (void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = c.momentum * s0[i] + d;
 		delta[i] = -c.rate * (d + c.momentum * s0[i]) - shrunk(c.shrink, x, i);
 	}
@@ -65,7 +66,7 @@ STEP(adam)
 	(void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = c.keep1 * s0[i] + c.take1 * d;
 		s1[i] = c.keep2 * s1[i] + c.take2 * (d * d);
 		delta[i] = -shrunk(c.shrink, x, i) - c.size * s0[i] / (sqrtf(s1[i]) * c.root_scale + c.eps);
@@ -76,7 +77,7 @@ STEP(amsgrad)
 {
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = c.keep1 * s0[i] + c.take1 * d;
 		s1[i] = c.keep2 * s1[i] + c.take2 * (d * d);
 		s2[i] = s1[i] > s2[i] ? s1[i] : s2[i];
@@ -89,7 +90,7 @@ STEP(rmsprop)
 	(void)s1, (void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = c.keep2 * s0[i] + c.take2 * (d * d);
 		delta[i] = -shrunk(c.shrink, x, i) - c.rate * d / (sqrtf(s0[i]) + c.eps);
 	}
@@ -100,7 +101,7 @@ STEP(rmsprop_momentum)
 	(void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = c.keep2 * s0[i] + c.take2 * (d * d);
 		s1[i] = c.momentum * s1[i] + d / (sqrtf(s0[i]) + c.eps);
 		delta[i] = -shrunk(c.shrink, x, i) - c.rate * s1[i];
@@ -112,7 +113,7 @@ STEP(adagrad)
 	(void)s1, (void)s2;
 	EACH_PARAMETER
 	for (size_t i = 0; i < n; i++) {
-		float d = decayed(c.couple, x, g, i);
+		float d = decayed(&c, x, g, i);
 		s0[i] = s0[i] + d * d;
 		delta[i] = -shrunk(c.shrink, x, i) - c.rate * d / (sqrtf(s0[i]) + c.eps);
 	}
@@ -221,7 +222,8 @@ INLINE void run_vector(rule_step *step, const struct mw_coef *coef, uint32_t fie
 INLINE void run_rest(rule_step *step, const struct mw_coef *coef, uint32_t fields, float *state,
 	const uint32_t *group, size_t n, const float *x, const float *g, float *delta)
 {
-	float none[4] = { 0 }, *at[MWK_LANES], gx[2][MWK_LANES] __attribute__((aligned(64)));
+	float none[4] = { 0 }, gx[2][MWK_LANES] __attribute__((aligned(64)));
+	float *at[MWK_LANES] __attribute__((aligned(64)));
 	for (size_t k = 0; k < MWK_LANES; k++)
 		at[k] = k < n ? state + (size_t)group[k] * MW_OPTIM_RECORD(fields) : none;
 	mwk_store(gx[0], mwk_load_part(g, n));

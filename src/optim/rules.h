@@ -30,6 +30,7 @@ enum mw_rule {
 
 /* Constants of one step; a rule reads those that it knows. couple, shrink: struct mw_decay, shrink times the rate. */
 struct mw_coef {
+	float scale; /* gradients are multiplied by it: 1, or the coefficient of a row's values */
 	float rate, keep1, take1, keep2, take2, size, root_scale, eps, momentum, couple, shrink;
 };
 

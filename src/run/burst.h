@@ -14,8 +14,8 @@
 #define MW_BURST_FETCH 4
 /* How many rows ahead a row is known, and asked for where it begins and its label. */
 #define MW_BURST_AHEAD 16
-/* The same for dense rows, whose lines are asked for as earlier rows are worked through. At most MW_BURST_AHEAD. */
-#define MW_BURST_AHEAD_DENSE 4
+/* The same for dense rows: their first quarters; each further quarter is asked for a row later. At most MW_BURST_AHEAD. */
+#define MW_BURST_AHEAD_DENSE 8
 
 struct mw_burst {
 	const struct mw_dataset *data;

@@ -143,22 +143,20 @@ static void run_state(const struct mw_burst *b)
 		uint64_t row = b->row[i], o = d->row_ptr[row];
 		size_t n = d->row_ptr[row + 1] - o;
 		const uint32_t *group = d->col + o;
+		const float *val = d->val + o;
 		struct mw_step s = { .rate = b->rate, .t = b->t + i };
 		fetch_ahead(b, i);
 		z = margin(b, o, n, lin->bias, NULL);
 		float coef = mw_link_dloss(lin->link, z, d->y[row]);
-		size_t j = 0;
-		for (; j + MWK_LANES <= n; j += MWK_LANES)
-			mwk_store(b->delta + j, mwk_set1(coef) * mwk_load(d->val + o + j));
-		for (; j < n; j++)
-			b->delta[j] = coef * d->val[o + j];
 		if (lin->bias) {
 			memcpy(b->group, group, n * sizeof(*group));
+			memcpy(b->delta, val, n * sizeof(*val));
 			b->group[n] = d->features;
-			b->delta[n++] = coef;
+			b->delta[n++] = 1;
 			group = b->group;
+			val = b->delta;
 		}
-		b->optim->ops->sparse(b->optim, &s, b->state, group, n, 1, NULL, b->delta, b->delta);
+		b->optim->ops->row(b->optim, &s, b->state, group, n, coef, val, b->delta);
 		add_delta(b, group, n);
 		if (b->tally)
 			count_push(b);
@@ -189,9 +187,38 @@ static void add_dense(const struct mw_burst *b, const float *v, float coef, size
 		mwk_add(x + i, DENSE_DELTA(mw_ld(x + i), v[i]));
 }
 
+/*
+ * What is asked for during a pass: a quarter of each of four rows further on, the first quarter of the farthest. Four runs of
+ * addresses side by side keep more of memory busy than one.
+ */
+enum { QUARTERS = 4, LINE = 16 };
+struct fetch {
+	const float *at[QUARTERS];
+};
+
+static inline __attribute__((always_inline)) struct fetch fetch_of(const struct mw_burst *b, uint32_t i)
+{
+	const struct mw_dataset *d = b->data;
+	size_t lines = (d->features + LINE - 1) / LINE;
+	struct fetch f;
+	for (uint32_t q = 0; q < QUARTERS; q++) {
+		uint32_t ahead = i + MW_BURST_AHEAD_DENSE - q;
+		size_t rest = lines % QUARTERS, begin = q * (lines / QUARTERS) + (q < rest ? q : rest);
+		f.at[q] = d->x + b->row[ahead < b->ahead ? ahead : i] * d->ld + begin * LINE;
+	}
+	return f;
+}
+
+/* One line, while the pass is at this float: in turn from each quarter. */
+static inline __attribute__((always_inline)) void fetch_line(const struct fetch *f, size_t at)
+{
+	size_t line = at / LINE;
+	__builtin_prefetch(f->at[line % QUARTERS] + line / QUARTERS * LINE, 0, 0);
+}
+
 #if defined(MW_KERNEL_PORTABLE)
 static float add_and_dot(
-	const struct mw_burst *b, const float *v, float coef, const float *next, const float *fetch)
+	const struct mw_burst *b, const float *v, float coef, const float *next, const struct fetch *fetch)
 {
 	(void)fetch;
 	add_dense(b, v, coef, 0);
@@ -209,23 +236,24 @@ static float add_and_dot(
 
 /* Summed in the order of mwk_dot. */
 static inline __attribute__((always_inline)) float pass(const struct mw_burst *b, const float *v, float coef,
-	const float *next, const float *fetch, float l2, float weight)
+	const float *next, const struct fetch *fetch, float l2, float weight)
 {
-	enum { L = MWK_LANES, LINE = 16 };
+	enum { L = MWK_LANES };
 	float rate = b->rate, *x = b->x;
 	mwk_v s[4] = { mwk_set1(0), mwk_set1(0), mwk_set1(0), mwk_set1(0) };
 	size_t n = b->data->features, i = 0;
 	for (; i + 4 * L <= n; i += 4 * L) {
 		for (size_t at = i; at < i + 4 * L; at += LINE)
-			__builtin_prefetch(fetch + at, 0, 0);
+			fetch_line(fetch, at);
 		for (size_t k = 0; k < 4; k++)
 			ADD_AND_DOT(s[k], i + k * L);
 	}
 	for (; i + L <= n; i += L) {
-		__builtin_prefetch(fetch + i, 0, 0);
+		fetch_line(fetch, i);
 		ADD_AND_DOT(s[0], i);
 	}
 	if (i < n) {
+		fetch_line(fetch, i);
 		add_dense(b, v, coef, i);
 		s[1] = mwk_fma_v(mwk_load_part(x + i, n - i), mwk_load_part(next + i, n - i), s[1]);
 	}
@@ -233,11 +261,11 @@ static inline __attribute__((always_inline)) float pass(const struct mw_burst *b
 }
 
 /*
- * Push the row v and compute the next row's margin in one pass over the parameters; meanwhile ask for a row further on, line
- * by line: all at once the requests would wait for each other.
+ * Push the row v and compute the next row's margin in one pass over the parameters; meanwhile ask for rows further on,
+ * line by line: all at once the requests would wait for each other.
  */
 static float add_and_dot(
-	const struct mw_burst *b, const float *v, float coef, const float *next, const float *fetch)
+	const struct mw_burst *b, const float *v, float coef, const float *next, const struct fetch *fetch)
 {
 	float l2 = b->linear->l2, weight = (float)b->weight;
 	if (b->atomic) {
@@ -250,6 +278,13 @@ static float add_and_dot(
 }
 #endif
 
+static void add_last(const struct mw_burst *b, const float *v, float coef, const struct fetch *fetch)
+{
+	for (size_t at = 0; at < b->data->features; at += LINE)
+		fetch_line(fetch, at);
+	add_dense(b, v, coef, 0);
+}
+
 static void run_dense(const struct mw_burst *b)
 {
 	const struct mw_dataset *d = b->data;
@@ -259,17 +294,18 @@ static void run_dense(const struct mw_burst *b)
 #define ROW(i) (d->x + b->row[i] * d->ld)
 	float z = mwk_dot(b->x, ROW(0), d->features);
 	for (uint32_t i = 0; i < b->n; i++) {
-		uint32_t ahead = i + MW_BURST_AHEAD_DENSE < b->ahead ? i + MW_BURST_AHEAD_DENSE : i;
-		__builtin_prefetch(&d->y[b->row[ahead]]);
+		struct fetch fetch = fetch_of(b, i);
+		if (i + MW_BURST_AHEAD_DENSE < b->ahead)
+			__builtin_prefetch(&d->y[b->row[i + MW_BURST_AHEAD_DENSE]]);
 		if (b->linear->bias)
 			z += mw_ld(&b->x[d->features]);
 		float coef = mw_link_dloss(link, z, d->y[b->row[i]]);
 		if (b->linear->bias)
 			add_bias(b, weight * (-rate * coef));
 		if (i + 1 < b->n)
-			z = add_and_dot(b, ROW(i), coef, ROW(i + 1), ROW(ahead));
+			z = add_and_dot(b, ROW(i), coef, ROW(i + 1), &fetch);
 		else
-			add_dense(b, ROW(i), coef, 0);
+			add_last(b, ROW(i), coef, &fetch);
 		if (b->tally)
 			count_push(b);
 		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
