@@ -185,9 +185,8 @@ INLINE void run_groups(rule_step *step, const struct mw_coef *coef, uint32_t fie
 	}
 }
 
-#if defined(MW_KERNEL_PORTABLE)
-
-INLINE void run_single(rule_step *step, const struct mw_coef *coef, uint32_t fields, float *state,
+/* The same where groups are single parameters, which is what linear models have. */
+INLINE void run_blocks(rule_step *step, const struct mw_coef *coef, uint32_t fields, float *state,
 	const uint32_t *group, size_t n, const float *x, const float *g, float *delta)
 {
 	float s[FIELDS][BLOCK];
@@ -203,6 +202,10 @@ INLINE void run_single(rule_step *step, const struct mw_coef *coef, uint32_t fie
 				mw_st(state + (size_t)group[done + k] * MW_OPTIM_RECORD(fields) + f, s[f][k]);
 	}
 }
+
+#if defined(MW_KERNEL_PORTABLE)
+
+#define run_single run_blocks
 
 #else
 
@@ -237,6 +240,10 @@ INLINE void run_single(rule_step *step, const struct mw_coef *coef, uint32_t fie
 	const uint32_t *group, size_t n, const float *x, const float *g, float *delta)
 {
 	size_t i = 0;
+	if (fields == 1) { /* nothing to transpose */
+		run_blocks(step, coef, fields, state, group, n, x, g, delta);
+		return;
+	}
 	for (; i + MWK_LANES <= n; i += MWK_LANES)
 		run_vector(step, coef, fields, state, group + i, NULL, x ? x + i : NULL, g + i, delta + i);
 	if (i < n)

@@ -1,5 +1,5 @@
 /*
- * rule_records.h: the records of MWK_LANES parameters, each loaded and stored as a whole, to and from vectors of one field
+ * rule_records.h: the records of two or three fields of MWK_LANES parameters, each loaded and stored as a whole, to and from vectors of one field
  * each. Part of rule_body.h, for AVX2 and AVX-512.
  *
  * A vector is put together from quarters of four floats so that the transpositions, which stay within quarters, bring
@@ -69,13 +69,6 @@ INLINE void take_records(
 	uint32_t fields, const float *state, const uint32_t *group, float *const *at, float (*s)[MWK_LANES])
 {
 	mwk_q part[QUARTERS], part2[QUARTERS];
-	if (fields == 1) {
-		for (int l = 0; l < QUARTERS; l++)
-			part[l] = (mwk_q){ *RECORD(4 * l), *RECORD(4 * l + 1), *RECORD(4 * l + 2),
-				*RECORD(4 * l + 3) };
-		mwk_store(s[0], join(part));
-		return;
-	}
 	if (fields == 2) {
 		for (int l = 0; l < QUARTERS; l++) {
 			part[l] = take_pair(RECORD(4 * l), RECORD(4 * l + 1));
@@ -96,11 +89,6 @@ INLINE void take_records(
 INLINE void put_records(
 	uint32_t fields, float (*s)[MWK_LANES], float *state, const uint32_t *group, float *const *at)
 {
-	if (fields == 1) {
-		for (int k = 0; k < MWK_LANES; k++)
-			*RECORD(k) = s[0][k];
-		return;
-	}
 	mwk_v low = LOW_PAIRS(mwk_load(s[0]), mwk_load(s[1])),
 	      high = HIGH_PAIRS(mwk_load(s[0]), mwk_load(s[1]));
 	if (fields == 2) {
