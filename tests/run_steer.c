@@ -121,7 +121,7 @@ static void sim_holds_the_target(void **state)
 		return;
 	holds("engine=sim protocol=async-ring workers=8", 60, 8, true);
 	holds("engine=sim protocol=cached workers=8", 100, 8, true);
-	holds("engine=sim protocol=numa groups=2 workers=8", 100, 8, false);
+	holds("engine=sim protocol=numa groups=2 workers=8", 100, 16, false);
 	holds("engine=sim protocol=sync-ring workers=2 mix-every=32", 80, 6, true);
 	holds("engine=sim protocol=async-ring workers=8 mix-fraction=0.25", 200, 4, true);
 }
@@ -202,7 +202,7 @@ static void threads_hold_the_target(void **state)
 		true);
 	if (!run_long())
 		return;
-	holds("oversubscribe=yes protocol=sync-ring workers=8 straggler=constant:0.001", 20, 4, true);
+	holds("oversubscribe=yes protocol=sync-ring workers=8 straggler=constant:0.001", 40, 4, true);
 	holds("oversubscribe=yes protocol=async-ring workers=8 straggler=uniform:0.001,0.002", 60, 4, true);
 	holds("oversubscribe=yes protocol=cached workers=8 straggler=uniform:0.001,0.002", 60, 4, true);
 	holds("oversubscribe=yes protocol=numa groups=2 workers=8 straggler=uniform:0.001,0.002", 60, 4,

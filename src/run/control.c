@@ -482,8 +482,11 @@ static void end_segment(struct mw_control *c)
 {
 	c->state = MW_SEGMENT_NONE;
 	c->next = 0;
+	c->missed = false;
 	for (uint32_t b = 0; b < c->blocks; b++) {
-		if (mw_probe_end(c->probe[b]) && c->again)
+		bool counts = mw_probe_end(c->probe[b]);
+		c->missed |= !counts;
+		if (counts && c->again)
 			keep_origin(c);
 		if (b == 0)
 			show(c);

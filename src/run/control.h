@@ -24,6 +24,7 @@ struct mw_control {
 	float live;
 	bool fixed;         /* nothing of the order of events is random */
 	bool running;       /* between begin and end: what is flushed afterwards is no step */
+	bool missed;        /* the last probe segment had too few snapshots */
 	bool pending;       /* a push whose exchange, if any, is still to come */
 	uint64_t step;      /* native steps seen (sim, recorded events) */
 	uint64_t ambiguous; /* recorded events that overlap in time with the one before */
@@ -108,6 +109,16 @@ static inline bool mw_control_asks(const struct mw_control *c, uint32_t worker, 
 {
 	return c->cols && __atomic_load_n(&c->request, __ATOMIC_ACQUIRE) != c->done[worker].request &&
 	       c->late[worker] == late;
+}
+/*
+ * Floats that an exchange of a block takes: where there is only one, its probe columns are exchanged with it, in one go; what
+ * lies between is 0 and stays so.
+ */
+static inline size_t mw_control_extent(const struct mw_run *run, size_t n)
+{
+	return run->probe_columns && run->n_blocks == 1 && !run->helps
+		       ? run->replicas.extra_at + run->probe_columns
+		       : n;
 }
 /* The exchange of the probe columns, right after that of the parameters. */
 static inline void mw_control_exchange(struct mw_run *run, struct mw_bench *bench, uint32_t slot,

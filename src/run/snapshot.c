@@ -109,6 +109,8 @@ struct budget {
  * of which 17 by its own clock.
  */
 #define TOLL_S 60e-6
+/* Where steps are too fast for snapshots, segments are tried less often: those that were in vain are paid four times. */
+#define MISSED 3
 
 static void budget_init(struct budget *b, struct mw_control *c)
 {
@@ -153,10 +155,13 @@ static void look(struct mw_control *c, struct budget *b, uint64_t t)
 	mw_control_look(c, (double)t, false);
 	if (c->state != MW_SEGMENT_NONE)
 		return;
-	mw_control_publish(c);   /* estimates take a while */
+	mw_control_publish(c); /* estimates take a while */
+	double cost = spent_s(b) - b->began_s;
+	if (probing && c->missed)
+		b->tolls_s += MISSED * cost;
 	if (probing || !c->cols) /* other looks came too early for anything */
 		c->watch_s *= FORGET;
-	c->watch_s = fmax(c->watch_s, spent_s(b) - b->began_s);
+	c->watch_s = fmax(c->watch_s, cost);
 }
 
 static bool rest(struct mw_sampler *s, struct budget *b, double seconds)

@@ -478,18 +478,20 @@ static void mix(struct mw_worker *w, struct mw_bench *bench, const struct mw_pus
 	uint32_t slot = slot_of(w), choice = mw_mix_choice(run, slot, w->mixes);
 	size_t from, n, dim = run->replicas.dim;
 	mw_mix_range(run, slot, w->mixes, &from, &n);
+	size_t extent = mw_control_extent(run, n);
 	uint64_t begin = mw_event_begin(w);
 	mw_note_mix(w); /* before the exchange: what comes in later is not counted as seen */
 	if (run->helps)
 		mw_help_plan(&run->help, &run->executor, &bench->exec, slot, choice, w->knobs->slack, from, n,
 			push, push ? 1 : 0);
 	else
-		mw_exec_plan(&run->executor, &bench->exec, slot, choice, w->knobs->slack, from, n, push,
+		mw_exec_plan(&run->executor, &bench->exec, slot, choice, w->knobs->slack, from, extent, push,
 			push ? 1 : 0, run->exclusive);
 	mw_event_mix(w, bench, begin, slot, choice, flags);
 	if (run->control) {
 		uint32_t block = mw_mix_block(run, slot, w->mixes);
-		mw_control_exchange(run, bench, slot, choice, block, w->knobs->slack);
+		if (extent == n)
+			mw_control_exchange(run, bench, slot, choice, block, w->knobs->slack);
 		if (run->exclusive)
 			mw_control_mix(run->control, slot, choice, block, w->knobs->slack);
 	}

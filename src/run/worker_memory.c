@@ -10,8 +10,9 @@ enum { STREAM_OWN_ROWS = 0x0be0 };
 
 static int delta_init(struct mw_delta *d, const struct mw_run *run, uint32_t node, struct mw_err *err)
 {
+	/* dense ones with 0 for the columns that an exchange takes along */
 	size_t groups = run->model->touch_max * run->batch,
-	       floats = run->form == MW_FORM_DENSE    ? run->model->dim
+	       floats = run->form == MW_FORM_DENSE    ? mw_control_extent(run, run->model->dim)
 			: run->form == MW_FORM_SPARSE ? groups * run->model->width
 						      : 0;
 	d->row = &d->row_one;
