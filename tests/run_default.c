@@ -17,7 +17,7 @@ static const struct mw_sharing sparse = { .workers = 2,
 	.touched = 75,
 	.lines = 75,
 	.hot = 1,
-	.curvature = 0.00125,
+	.curvature = 0.0005,
 	.epoch_steps = 100000 };
 
 static struct mw_choice chosen(struct mw_sharing s)
@@ -50,7 +50,7 @@ static void test_cost_decides(void **state)
 	/* a merge in 5 % of 300 * 1.7 ns: 1083 steps */
 	s = sparse;
 	s.touched = s.lines = 300;
-	CHOOSES(chosen(s), "cached", 1024);
+	CHOOSES(chosen(s), "cached", 1083);
 	/* Merging ever more parameters: 2048 steps at most between merges that take 0.5 ns each. */
 	s = sparse;
 	s.dim = 3e6;
@@ -60,7 +60,7 @@ static void test_cost_decides(void **state)
 	/* An epoch of few steps has eight merges. */
 	s = sparse;
 	s.epoch_steps = 2100;
-	CHOOSES(chosen(s), "cached", 256);
+	CHOOSES(chosen(s), "cached", 262);
 	/* Four parameters: one line that travels costs less than merging after every step. */
 	s = (struct mw_sharing){ .workers = 2,
 		.dim = 4,
@@ -78,16 +78,17 @@ static void test_step_size_decides(void **state)
 {
 	(void)state;
 	struct mw_sharing s = sparse;
-	s.curvature = 0.125;
-	CHOOSES(chosen(s), "cached", 128); /* 16 / 0.125 */
-	s.curvature = 4;
-	assert_float_equal(chosen(s).steps_max, 4, 1e-9);
+	s.curvature = 0.00125;
+	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8) / 0.00125, 1e-9);
+	CHOOSES(chosen(s), "cached", 1287);
+	s.curvature = 0.125; /* 12 steps: merging would cost more than sharing */
+	CHOOSES(chosen(s), "hogwild", 0);
 	s.curvature = 0.00125;
 	s.workers = 3;
 	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.6180339887) / 0.00125, 1e-3);
 	s.workers = 8;
 	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.2090569265) / 0.00125, 1e-3);
-	CHOOSES(chosen(s), "cached", 128);
+	CHOOSES(chosen(s), "cached", 146);
 	s.workers = 64; /* 16 steps: merging would cost more than sharing */
 	CHOOSES(chosen(s), "hogwild", 0);
 	/* not known: of an epoch's rows, others may add 1/64 unseen; of dense ones 1/256 */
@@ -116,9 +117,9 @@ static void picks(const char *options, const char *protocol, int64_t every)
 static void test_data_decide(void **state)
 {
 	(void)state;
-	picks(TWO "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=0.001", "cached", 1024);
+	picks(TWO "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=0.001", "cached", 1250);
 	picks(TWO "data=synth:sparse,rows=2000,features=20000000,nnz=4", "hogwild", -1);
-	picks(TWO "data=synth:dense,rows=4000,features=100 rate=0.01", "cached", 128);
+	picks(TWO "data=synth:dense,rows=4000,features=100 rate=0.01", "cached", 250);
 	picks(TWO "data=synth:quadratic,dim=4,rows=10", "hogwild", -1);
 	/* options that leave no choice */
 	picks("workers=1 data=synth:sparse,rows=2000,features=2000,nnz=20", "sequential", -1);
@@ -192,12 +193,17 @@ static void test_keeps_loss(void **state)
 	assert_float_equal(l, 0.25, 0.02); /* columns of variance 1, nearly independent, and the bias */
 	s.curvature = 0.01 * l;
 	struct mw_choice c = chosen(s);
-	CHOOSES(c, "cached", 64);
+	assert_string_equal(c.protocol, "cached");
+	assert_in_range(c.mix_every, 60, 80);
 	double serial = loss_of(ROWS "protocol=sequential workers=1");
-	double at_rule = loss_of(ROWS "protocol=cached workers=8 engine=sim mix-every=64");
+	char rule[400];
+	snprintf(rule, sizeof(rule), ROWS "protocol=cached workers=8 engine=sim mix-every=%lld",
+		(long long)c.mix_every);
+	double at_rule = loss_of(rule);
 	double beyond = loss_of(ROWS "protocol=cached workers=8 engine=sim mix-every=1024");
 	if (fabs(at_rule / serial - 1) > 0.01 || beyond < 1.5 * serial)
-		fail_msg("serial %g, every 64 steps %g, every 1024 %g", serial, at_rule, beyond);
+		fail_msg("serial %g, every %lld steps %g, every 1024 %g", serial, (long long)c.mix_every,
+			at_rule, beyond);
 }
 
 int main(void)

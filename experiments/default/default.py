@@ -31,6 +31,9 @@ NET = {"hogwild": ["hogwild"], **cached(1, 4, 16), **ROUND}
 SETS = {
     "rcv1": (["--data", f"{FOLDER}/rcv1-like-200000.svm", "--cache", "on", "--model", "logistic", "--no-bias", "--rate", "0.5",
               "--epochs", "8", "--eval-every", "0.5"], LINEAR),
+    "rcv1-bias": (["--data", f"{FOLDER}/rcv1-like-200000.svm", "--cache", "on", "--model", "logistic", "--rate", "0.5", "--epochs", "8",
+                   "--eval-every", "0.5"],
+                  {"hogwild": ["hogwild"], "cached 8": ["cached", "--mix-every", "8"], **cached(16, 64, 256, 2048)}),
     "rcv1-amsgrad": (["--data", f"{FOLDER}/rcv1-like-200000.svm", "--cache", "on", "--model", "logistic", "--no-bias",
                       "--optimizer", "amsgrad", "--rate", "0.001", "--epochs", "6", "--eval-every", "0.5"], LINEAR),
     "spam": (["--data", f"{FOLDER}/spam-train.svm.gz", "--model", "logistic", "--no-bias", "--rate", "4", "--epochs", "20"], LINEAR),

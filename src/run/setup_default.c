@@ -24,9 +24,7 @@
 /* Merging more rarely than costs this share of the time, or than every PERIOD_MAX steps, gains little and may cost loss. */
 #define MERGE_SHARE 0.05
 #define PERIOD_MAX  2048.0
-/* Two copies: in directions in which a merge's steps go all the way, errors are not damped, but don't grow either. */
-#define TWO_WORKERS_LIMIT 16.0
-/* More: of the limit of stability. */
+/* Of the limit of stability. */
 #define STABLE_SHARE 0.8
 /* Where the curvature isn't known: what others add unseen may be this share of an epoch. */
 #define UNKNOWN_SPARSE (1 / 64.0)
@@ -47,15 +45,7 @@
  */
 static double reach_limit(uint32_t n)
 {
-	if (n <= 2)
-		return TWO_WORKERS_LIMIT;
 	return -log(1 - STABLE_SHARE * 2 * sin(M_PI / (2 * (2 * (double)n - 1))));
-}
-
-/* Up to 16 a whole number, beyond a power of two: nothing is known more exactly. */
-static double round_down(double x)
-{
-	return x < 2 ? 1 : x < 16 ? floor(x) : exp2(floor(log2(x)));
 }
 
 void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *c)
@@ -66,7 +56,8 @@ void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *c)
 	double unknown = s->epoch_steps * n / (n - 1) * (s->sparse ? UNKNOWN_SPARSE : UNKNOWN_DENSE);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 	c->steps_max = isfinite(s->curvature) ? reach_limit(s->workers) / s->curvature : unknown;
-	double every = round_down(fmin(fmin(c->steps_max, cheap), fmin(PERIOD_MAX, s->epoch_steps / 8)));
+	double every = fmin(fmin(c->steps_max, cheap), fmin(PERIOD_MAX, s->epoch_steps / 8));
+	every = floor(fmax(1, every));
 	c->shared_ns = LINE_NS * 2 * (n - 1) / n * s->lines * s->hot;
 	c->merge_ns = merge_ns / every;
 	bool room = (2 * n + 1) * s->dim * sizeof(float) < MEMORY_SHARE * memory;

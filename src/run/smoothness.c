@@ -161,6 +161,8 @@ int mw_typical_curvature(struct mw_run *run, double work, double *l, struct mw_e
 {
 	if (!strcmp(run->model->ops->name, "hinge"))
 		return curvature_of(run, 1, work, l, err);
+	if (!strcmp(run->model->ops->name, "softmax"))
+		return curvature_of(run, 1.0 / run->train->classes, work, l, err);
 	return mw_smoothness(run, work, l, err);
 }
 

@@ -22,7 +22,10 @@ struct mw_theory;
  * rows. With --data-place shard: the largest over the workers' own parts. NAN: not known for this model. Err: RESOURCE.
  */
 int mw_smoothness(struct mw_run *run, double work, double *l, struct mw_err *err);
-/* The same with 1 in place of a hinge's kinks, whose second derivative is 0 or infinite: how steep it is from afar. */
+/*
+ * The same where training begins: all classes of softmax equally likely (1/classes instead of 1/2); and 1 for a hinge, whose
+ * second derivative is 0 or infinite.
+ */
 int mw_typical_curvature(struct mw_run *run, double work, double *l, struct mw_err *err);
 /* G: no coordinate of any example's gradient is larger; NAN: there is no such limit. */
 double mw_gradient_limit(struct mw_run *run);

@@ -74,7 +74,7 @@ const struct mw_option mw_train_option_table[] = {
 		"How workers share the model; see mixwild list protocols. auto: by the data, the model and "
 		"the "
 		"number of "
-		"workers, hogwild, or cached with a --mix-every that costs no loss; sequential for one "
+		"workers, hogwild, or cached with a --mix-every that keeps the loss; sequential for one "
 		"worker, "
 		"hogwild with "
 		"--engine sim. The run says which, and why." },
