@@ -8,9 +8,11 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <pthread.h>
 
 #include "base/kernel.h"
 #include "base/mem.h"
+#include "mixing/linalg.h"
 #include "model/gemm.h"
 #include "model/net.h"
 #include "run/model_file.h"
@@ -258,6 +260,42 @@ static void no_other_threads(void **state)
 	assert_int_equal(thread_count(), during - 2);
 }
 
+static void *compute(void *threads)
+{
+	enum { N = 320 };
+	int *n = threads;
+	const char *why;
+	const struct mw_gemm *blas = mw_gemm_blas(&why);
+	double *a = calloc(3 * N * N, sizeof(*a)), *b = a + N * N, *c = b + N * N;
+	float *f = calloc(3 * N * N, sizeof(*f));
+	assert_non_null(a);
+	assert_non_null(f);
+	for (int i = 0; i < N; i++)
+		a[i * N + i] = b[i * N + i] = i + 1;
+	mix_multiply(N, a, b, c);
+	mix_gram(N, a, c);
+	assert_true(mix_eigen(N, a, b, false));
+	if (blas)
+		blas->multiply(false, false, N, N, N, f, N, f + N * N, N, false, f + 2 * N * N, N);
+	*n = thread_count();
+	free(f);
+	free(a);
+	return NULL;
+}
+
+/* Nor for a thread that comes after another: OpenBLAS's OpenMP flavour asks each anew how many it may have. */
+static void libraries_start_no_threads(void **state)
+{
+	pthread_t thread;
+	int before = thread_count(), during = 0;
+	(void)state;
+	compute(&during);
+	assert_int_equal(during, before);
+	assert_int_equal(pthread_create(&thread, NULL, compute, &during), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(during, before + 1);
+}
+
 /* --- what is refused ------------------------------------------------------------------------------------------------------ */
 
 static void refused(const char *options, int code, const char *text)
@@ -332,6 +370,7 @@ int main(void)
 		cmocka_unit_test(running_averages),
 		cmocka_unit_test(decay_where_it_belongs),
 		cmocka_unit_test(no_other_threads),
+		cmocka_unit_test(libraries_start_no_threads),
 		cmocka_unit_test(callers_are_limited),
 		cmocka_unit_test(refusals),
 	};

@@ -5,34 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alone.h"
+
 #ifdef HAVE_CBLAS
 #include <cblas.h>
-#endif
-
-#if defined(HAVE_CBLAS) || defined(HAVE_LAPACKE)
-/* OpenBLAS works in the thread that calls it: matrices are small here, and the other CPUs are the workers'. */
-static void stay_alone(void)
-{
-#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
-	static bool done; /* Sync: relaxed; to say it twice does no harm */
-	if (!__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
-		openblas_set_num_threads(1);
-#endif
-}
 #endif
 
 #ifdef HAVE_CBLAS
 void mix_multiply(uint32_t n, const double *a, const double *b, double *c)
 {
 	int d = (int)n;
-	stay_alone();
+	mw_stay_alone();
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, d, d, d, 1, a, d, b, d, 0, c, d);
 }
 
 void mix_gram(uint32_t n, const double *a, double *g)
 {
 	int d = (int)n;
-	stay_alone();
+	mw_stay_alone();
 	cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, d, d, 1, a, d, 0, g, d);
 }
 #else
@@ -64,13 +54,13 @@ void mix_gram(uint32_t n, const double *a, double *g)
 
 bool mix_positive(uint32_t n, double *a)
 {
-	stay_alone();
+	mw_stay_alone();
 	return LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', (int)n, a, (int)n) == 0;
 }
 
 bool mix_eigen(uint32_t n, double *a, double *w, bool vectors)
 {
-	stay_alone();
+	mw_stay_alone();
 	return LAPACKE_dsyevd(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', 'L', (int)n, a, (int)n, w) == 0;
 }
 #else

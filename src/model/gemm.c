@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alone.h"
 #include "base/kernel.h"
 #include "model/net_kernel.h"
 
@@ -20,6 +21,7 @@ static char blas_name[80] = "BLAS";
 static void blas_multiply(bool ta, bool tb, size_t m, size_t n, size_t k, const float *a, size_t lda,
 	const float *b, size_t ldb, bool accumulate, float *c, size_t ldc)
 {
+	mw_stay_alone();
 	cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m,
 		(int)n, (int)k, 1, a, (int)lda, b, (int)ldb, accumulate ? 1 : 0, c, (int)ldc);
 }
@@ -38,7 +40,7 @@ static void look_at_openblas(void)
 		memcpy(blas_name, config, name);
 		blas_name[name] = '\0';
 	}
-	openblas_set_num_threads(1);
+	mw_stay_alone();
 	if (strstr(config, "SINGLE_THREADED"))
 		why_not = "this OpenBLAS is built without threads, and gives wrong numbers when several "
 			  "threads call it; "

@@ -8,6 +8,7 @@
 #include <cblas.h>
 #endif
 
+#include "base/alone.h"
 #include "base/kernel_tables.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -269,9 +270,7 @@ static double sigmoid(struct mw_gauge *b)
 static double gemm(struct mw_gauge *b)
 {
 	const int n = MW_GAUGE_GEMM;
-#ifdef HAVE_OPENBLAS_SET_NUM_THREADS
-	openblas_set_num_threads(1);
-#endif
+	mw_stay_alone();
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, b->a, n, b->b, n, 0, b->c, n);
 	return 2.0 * n * n * n;
 }
