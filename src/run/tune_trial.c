@@ -12,8 +12,8 @@
 /* Rows that a trial's evaluations look at, unless --eval-rows says; and about how many evaluations it makes. */
 #define EVAL_ROWS   20000
 #define EVALUATIONS 10
-/* Operations that the exact mixing time of a candidate may cost, once: below a second, since Monte Carlo is counted dearly. */
-#define TMIX_WORK 1e11
+/* Operations that the exact mixing time of a candidate may cost, once: a second by Monte Carlo. */
+#define TMIX_WORK 5e9
 
 /* --- options -------------------------------------------------------------------------------------------------------- */
 
