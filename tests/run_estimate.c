@@ -208,11 +208,20 @@ static void check_threads(const char *options, uint64_t steps)
 {
 	struct test_run t;
 	run_open(&t, DATA " epochs=1000000 estimate=all oversubscribe=yes %s", options);
-	run_steps(&t, steps);
-	json_t *j = mw_control_json(t.run), *probe = json_object_get(j, "probe"),
-	       *trace = json_object_get(j, "trace"), *same = json_object_get(trace, "same_windows");
-	if (same) /* rounds are all alike */
-		trace = same;
+	json_t *j = NULL, *probe = NULL, *trace = NULL;
+	/* where others keep the sampler from a CPU there are fewer segments in as many steps */
+	for (uint32_t k = 1; k <= 4; k++) {
+		json_decref(j);
+		run_steps(&t, k * steps);
+		j = mw_control_json(t.run);
+		probe = json_object_get(j, "probe");
+		trace = json_object_get(j, "trace");
+		json_t *same = json_object_get(trace, "same_windows");
+		if (same) /* rounds are all alike */
+			trace = same;
+		if (number(trace, "n") >= 32 && number(probe, "n") >= 32)
+			break;
+	}
 	double a = number(trace, "value"), b = number(probe, "value");
 	if (!(fabs(a - b) <= 0.2 * a && number(trace, "n") >= 32 && number(probe, "n") >= 32))
 		fail_msg("%s: %g +- %g by trace from %g starts (%s), %g +- %g by probe from %g segments (%s)",

@@ -236,7 +236,7 @@ struct mw_run {
 	json_t *t_mix;              /* "t_mix" of the summary: {exact, trace, probe, passive} */
 	time_t started;
 	char *run_dir;
-	char why[320]; /* --protocol auto: what it chose by; else empty */
+	char why[320];          /* --protocol auto: what it chose by; else empty */
 	const char *stopped_by; /* "epochs", "target", "signal", "time", "diverged" */
 };
 #define MW_TOKEN_BUSY UINT32_MAX
