@@ -55,14 +55,15 @@ enum { FIRST = 0x44, LAST = 0xee, EVEN = 0x88, ODD = 0xdd };
 
 INLINE mwk_q take_pair(const float *a, const float *b)
 {
-	__m128d low = _mm_load_sd((const double *)(const void *)a);
-	return _mm_castpd_ps(_mm_loadh_pd(low, (const double *)(const void *)b));
+	__m128i low = _mm_loadl_epi64((const __m128i *)(const void *)a),
+		high = _mm_loadl_epi64((const __m128i *)(const void *)b);
+	return _mm_castsi128_ps(_mm_unpacklo_epi64(low, high));
 }
 
 INLINE void put_pair(float *a, float *b, mwk_q v)
 {
-	_mm_storel_pi((__m64 *)(void *)a, v);
-	_mm_storeh_pi((__m64 *)(void *)b, v);
+	_mm_storel_epi64((__m128i *)(void *)a, _mm_castps_si128(v));
+	_mm_storel_epi64((__m128i *)(void *)b, _mm_castps_si128(_mm_movehl_ps(v, v)));
 }
 
 INLINE void take_records(
