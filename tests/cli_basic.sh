@@ -1,35 +1,8 @@
 #!/usr/bin/env bash
 # cli_basic.sh: help, version, errors and exit codes of the program. TAP; the program is $MIXWILD.
 set -u
-mixwild=${MIXWILD:-./mixwild}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-n=0
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 
-# report NAME: the outcome of the command before, with what was printed when it failed
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# out: /' "$tmp/out" | head -20
-		sed 's/^/# err: /' "$tmp/err" | head -20
-		echo "# status: $status"
-	fi
-}
-
-# run ARGUMENT...: fills $tmp/out, $tmp/err, $status
-run() {
-	"$mixwild" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
-	status=$?
-}
-
-# status_is S, out_has TEXT, err_has TEXT (fixed strings), quiet (nothing on stderr)
-status_is() { [ "$status" -eq "$1" ]; }
-out_has() { grep -qF -- "$1" "$tmp/out"; }
-err_has() { grep -qF -- "$1" "$tmp/err"; }
 # every word begins an indented line
 out_has_all() {
 	local word

@@ -2,25 +2,10 @@
 # cli_bench.sh: `mixwild bench` from outside: every form has the same items, and the derived figures follow from the measured
 # ones. TAP; no speed is asserted. The program is $MIXWILD.
 set -u
-mixwild=${MIXWILD:-./mixwild}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-n=0
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		head -n 40 "$tmp/out" "$tmp/err" | sed 's/^/# /'
-	fi
-}
-
-bench() {
-	"$mixwild" bench --repeats 1 --memory 8 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
-}
+# bench OPTION...: true when it ended well
+bench() { run bench --repeats 1 --memory 8 "$@"; status_is 0; }
 
 names="read copy gather-far gather-near fma dense-dot dense-axpy dense-step sparse-dot sparse-push sparse-push-atomic sparse-step
 	merge merge-atomic view sigmoid"

@@ -1,35 +1,8 @@
 #!/usr/bin/env bash
 # cli_report.sh: `mixwild report` and `mixwild plot` from outside. TAP; the program is $MIXWILD.
 set -u
-mixwild=$(realpath "${MIXWILD:-./mixwild}")
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 cd "$tmp" || exit 99
-n=0
-unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND SLURM_CPUS_PER_TASK
-
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# out: /' out | head -20
-		sed 's/^/# err: /' err | head -20
-		echo "# status: $status"
-	fi
-}
-skip() {
-	n=$((n + 1))
-	echo "ok $n - $1 # SKIP $2"
-}
-run() {
-	"$mixwild" "$@" >out 2>err </dev/null
-	status=$?
-}
-status_is() { [ "$status" -eq "$1" ]; }
-err_has() { grep -qF -- "$1" err; }
 
 # --- pages
 

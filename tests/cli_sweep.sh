@@ -2,33 +2,11 @@
 # cli_sweep.sh: `mixwild sweep` from outside: products, searches, what is refused before anything runs, resuming, signals.
 # TAP; the program is $MIXWILD.
 set -u
-mixwild=$(realpath "${MIXWILD:-./mixwild}")
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 cd "$tmp" || exit 99
-n=0
-unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND SLURM_CPUS_PER_TASK
-
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# out: /' out | head -20
-		sed 's/^/# err: /' err | head -20
-		echo "# status: $status"
-	fi
-}
 
 # sweep ARGUMENT...: fills out, err, $status
-sweep() {
-	"$mixwild" sweep "$@" >out 2>err </dev/null
-	status=$?
-}
-status_is() { [ "$status" -eq "$1" ]; }
-err_has() { grep -qF -- "$1" err; }
+sweep() { run sweep "$@"; }
 # refused LINE TEXT: a usage error that names the line, and nothing was run
 refused() { status_is 2 && err_has "job.ini:$1: $2" && [ ! -e runs ]; }
 # column FILE NAME: its values; fields in quotation marks have commas

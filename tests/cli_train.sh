@@ -2,37 +2,11 @@
 # cli_train.sh: runs of `mixwild train` from outside: files, refusals, exit codes, signals, odd counts. TAP; the program is
 # $MIXWILD, the source folder $MW_SRCDIR.
 set -u
-mixwild=${MIXWILD:-./mixwild}
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 data=${MW_SRCDIR:-.}/data
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-n=0
-# Threads are bound by our own flags here, whatever a surrounding OpenMP or Slurm job asks for.
-unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND SLURM_CPUS_PER_TASK
-
-# report NAME: the outcome of the command before, with what was printed when it failed
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# out: /' "$tmp/out" | head -20
-		sed 's/^/# err: /' "$tmp/err" | head -20
-		echo "# status: $status"
-	fi
-}
 
 # train ARGUMENT...: fills $tmp/out, $tmp/err, $status
-train() {
-	"$mixwild" train "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
-	status=$?
-}
-
-status_is() { [ "$status" -eq "$1" ]; }
-out_has() { grep -qF -- "$1" "$tmp/out"; }
-err_has() { grep -qF -- "$1" "$tmp/err"; }
+train() { run train "$@"; }
 
 # is_json FILE: mixwild's own parser says whether it is JSON: read as a configuration, other JSON objects are a usage
 # error (2: no such option), what is no JSON is a data error (3).

@@ -1,31 +1,7 @@
 #!/usr/bin/env bash
 # cli_tune.sh: `mixwild tune` and `mixwild topo` from outside, and the places that runs take. TAP; the program is $MIXWILD.
 set -u
-mixwild=${MIXWILD:-./mixwild}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-n=0
-unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND SLURM_CPUS_PER_TASK
-
-report() {
-	local ok=$?
-	n=$((n + 1))
-	if [ $ok -eq 0 ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		sed 's/^/# out: /' "$tmp/out" | head -30
-		sed 's/^/# err: /' "$tmp/err" | head -20
-		echo "# status: $status"
-	fi
-}
-run() {
-	"$mixwild" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
-	status=$?
-}
-status_is() { [ "$status" -eq "$1" ]; }
-out_has() { grep -qF -- "$1" "$tmp/out"; }
-err_has() { grep -qF -- "$1" "$tmp/err"; }
+. "${MW_SRCDIR:-.}/tests/cli_util.sh"
 
 data=synth:sparse,rows=2000,features=200,nnz=8
 small=(--data $data --rate 0.5 --budget 0.5 --repeats 3 --workers 1,2 --oversubscribe --mix-every 64,256)
