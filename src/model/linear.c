@@ -126,13 +126,6 @@ static void fini(struct mw_model *m)
 	mw_free(p);
 }
 
-/* The problem is convex, or nearly so around the origin: all zeros, whatever the seed. */
-static void init(const struct mw_model *m, uint64_t seed, float *x)
-{
-	(void)seed;
-	memset(x, 0, m->dim * sizeof(*x));
-}
-
 static void work_free(void *work)
 {
 	struct linear_work *w = work;
@@ -287,7 +280,7 @@ static void predict(
 		.classifies = is_classifier,                  \
 		.setup = setup_##link,                        \
 		.fini = fini,                                 \
-		.init = init,                                 \
+		.init = mw_model_init_zeros,                  \
 		.work_new = work_new,                         \
 		.work_free = work_free,                       \
 		.touch = touch,                               \

@@ -113,6 +113,12 @@ void mw_model_slice(struct mw_model *m, const char *name, size_t offset, size_t 
 	s->ndim = d1 ? 2 : 1;
 }
 
+void mw_model_init_zeros(const struct mw_model *m, uint64_t seed, float *x)
+{
+	(void)seed;
+	memset(x, 0, m->dim * sizeof(*x));
+}
+
 int mw_model_wants_examples(const struct mw_model *m, const struct mw_dataset *d, struct mw_err *err)
 {
 	if (d->kind == MW_X_IMAGE && !m->ops->images)

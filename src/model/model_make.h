@@ -9,6 +9,12 @@
 int mw_model_slices_new(struct mw_model *m, size_t n, struct mw_err *err);
 void mw_model_slice(struct mw_model *m, const char *name, size_t offset, size_t d0, size_t d1);
 
+/*
+ * An init() whose start is the origin, whatever the seed: for convex problems (or nearly so around it), and for a quadratic, whose
+ * distance to the optimum is the data's.
+ */
+void mw_model_init_zeros(const struct mw_model *m, uint64_t seed, float *x);
+
 /* A model of examples was given a quadratic: a DATA error. */
 int mw_model_wants_examples(const struct mw_model *m, const struct mw_dataset *d, struct mw_err *err);
 

@@ -27,13 +27,6 @@ static int setup(struct mw_model *m, const void *options, const struct mw_datase
 	return 0;
 }
 
-/* Start at the origin, whatever the seed: the distance to the optimum is the data's. */
-static void init(const struct mw_model *m, uint64_t seed, float *x)
-{
-	(void)seed;
-	memset(x, 0, m->dim * sizeof(*x));
-}
-
 struct quad_work {
 	float *noise; /* of the batch's mean, dim rounded up to even */
 };
@@ -117,7 +110,7 @@ const struct mw_model_ops mw_model_quad = {
 	.name = "quad",
 	.summary = "quadratic function with known optimum and gradient noise",
 	.setup = setup,
-	.init = init,
+	.init = mw_model_init_zeros,
 	.work_new = work_new,
 	.work_free = work_free,
 	.grad = grad,

@@ -93,13 +93,6 @@ static void fini(struct mw_model *m)
 	mw_free(p);
 }
 
-/* The problem is convex: all zeros, whatever the seed. */
-static void init(const struct mw_model *m, uint64_t seed, float *x)
-{
-	(void)seed;
-	memset(x, 0, m->dim * sizeof(*x));
-}
-
 static void work_free(void *work)
 {
 	struct softmax_work *w = work;
@@ -252,7 +245,7 @@ const struct mw_model_ops mw_model_softmax = {
 	.classifies = true,
 	.setup = setup,
 	.fini = fini,
-	.init = init,
+	.init = mw_model_init_zeros,
 	.work_new = work_new,
 	.work_free = work_free,
 	.touch = touch,

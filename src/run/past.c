@@ -155,27 +155,28 @@ void mw_pasts_free(struct mw_pasts *p)
 	*p = (struct mw_pasts){ 0 };
 }
 
-static const json_t *walk(const json_t *j, const char *path)
+json_t *mw_past_at(const json_t *j, const char *path)
 {
 	char part[64];
-	while (*path && j) {
+	json_t *at;
+	do {
 		size_t n = strcspn(path, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)n, path);
-		j = json_object_get(j, part);
+		j = at = json_object_get(j, part);
 		path += n + (path[n] == '/');
-	}
-	return j;
+	} while (*path && at);
+	return at;
 }
 
 double mw_past_number(const json_t *j, const char *path)
 {
-	const json_t *v = walk(j, path);
+	const json_t *v = mw_past_at(j, path);
 	return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
 const char *mw_past_text(const json_t *j, const char *path)
 {
-	return json_string_value(walk(j, path));
+	return json_string_value(mw_past_at(j, path));
 }
 
 double mw_past_tmix(const struct mw_past *p)

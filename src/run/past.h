@@ -25,7 +25,9 @@ struct mw_pasts {
 int mw_pasts_load(const char *const *folder, size_t n, struct mw_pasts *out, struct mw_err *err);
 void mw_pasts_free(struct mw_pasts *p);
 
-/* A number at "summary/t_mix/exact/value" of an object; NAN if there is none. */
+/* What is at "summary/t_mix/exact/value" of an object, borrowed; NULL: nothing. */
+json_t *mw_past_at(const json_t *j, const char *path);
+/* A number there; NAN if there is none. */
 double mw_past_number(const json_t *j, const char *path);
 /* A text there, or NULL. */
 const char *mw_past_text(const json_t *j, const char *path);

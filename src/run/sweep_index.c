@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "run/atomic_file.h"
 #include "run/output.h"
+#include "run/past.h"
 #include "run/sweep.h"
 
 /* Column, and where it stands in run.json ('/' parts members). */
@@ -47,15 +48,10 @@ static const struct {
 	{ "stopped_by", "summary/stopped_by" },
 };
 
-static json_t *walk(json_t *j, const char *path)
+/* What is there; null where it is nothing, or no single value. */
+static json_t *value(const json_t *run, const char *path)
 {
-	char part[64];
-	while (*path && j) {
-		size_t n = strcspn(path, "/");
-		snprintf(part, sizeof(part), "%.*s", (int)n, path);
-		j = json_object_get(j, part);
-		path += n + (path[n] == '/');
-	}
+	json_t *j = mw_past_at(run, path);
 	return j && !json_is_object(j) && !json_is_array(j) ? json_incref(j) : json_null();
 }
 
@@ -94,7 +90,7 @@ static json_t *row(const struct mw_sweep *s, const struct mw_sweep_run *r, json_
 	json_object_set_new(j, "role", json_string(r->trial ? "trial" : "final"));
 	json_object_foreach(keys, key, unused) json_object_set_new(j, key, typed(mw_sweep_value(r, key)));
 	for (size_t i = 0; i < sizeof(result) / sizeof(*result); i++)
-		json_object_set_new(j, result[i].column, walk(run, result[i].path));
+		json_object_set_new(j, result[i].column, value(run, result[i].path));
 	json_object_set_new(j, "error", r->error.code ? json_string(r->error.msg) : json_null());
 	json_decref(run);
 	return j;

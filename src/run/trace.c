@@ -97,7 +97,8 @@ void mw_recorder_read(struct mw_recorder_reader *rd, const struct mw_recorder *r
 	*rd = (struct mw_recorder_reader){ r->first, 0 };
 }
 
-static void get_event(const unsigned char *p, struct mw_event *e)
+/* An event's fixed part; returns where what it touched begins. */
+static const unsigned char *get_event(const unsigned char *p, struct mw_event *e)
 {
 	e->begin = get(&p, 8);
 	e->duration = (uint32_t)get(&p, 4);
@@ -105,6 +106,7 @@ static void get_event(const unsigned char *p, struct mw_event *e)
 	e->kind = (uint8_t)get(&p, 1);
 	e->n_touch = (uint8_t)get(&p, 1);
 	e->flags = (uint16_t)get(&p, 2);
+	return p;
 }
 
 bool mw_recorder_next(struct mw_recorder_reader *rd, struct mw_event *e)
@@ -235,13 +237,7 @@ bool mw_trace_next(
 	const struct mw_trace_worker *w = &t->worker[worker];
 	if (*at >= w->bytes)
 		return false;
-	const unsigned char *p = w->data + *at;
-	e->begin = get(&p, 8);
-	e->duration = (uint32_t)get(&p, 4);
-	e->step = (uint32_t)get(&p, 4);
-	e->kind = (uint8_t)get(&p, 1);
-	e->n_touch = (uint8_t)get(&p, 1);
-	e->flags = (uint16_t)get(&p, 2);
+	const unsigned char *p = get_event(w->data + *at, e);
 	for (int i = 0; i < e->n_touch; i++) {
 		touch[i].row = (uint32_t)get(&p, 4);
 		touch[i].version = (uint32_t)get(&p, 4);
