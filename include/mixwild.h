@@ -103,7 +103,8 @@ MW_API int mw_job_parse(struct mw_job *job, int argc, char **argv, int first, bo
 MW_API int mw_job_set(struct mw_job *job, const char *name, const char *value, struct mw_err *err);
 
 /*
- * Set options from a JSON file: an object {"name": value, ...}, or a run.json, whose "config" member is used.
+ * Set options from a JSON file: an object {"name": value, ...}, or a run.json, whose "config" member is used
+ * but for out, trace, force, resume and config: a run that is repeated does not write into the first one's files.
  * Errors, with line and column: MW_EDATA (no such file, not JSON), MW_EUSAGE (as mw_job_set), MW_ERESOURCE.
  */
 MW_API int mw_job_load(struct mw_job *job, const char *path, struct mw_err *err);

@@ -255,4 +255,15 @@ status_is 0 && err_has "t_mix to be kept at 4 rounds" &&
 	has_keys "$tmp/steered/run.json" control mean_from_second windows actuator
 report "--target-tmix writes its windows"
 
+# --- repeating
+
+train --data synth:quadratic,dim=4,rows=50 --workers 1 --seed 7 --trace "$tmp/one.trace" --out "$tmp/once"
+sum=$(cat "$tmp/once/model.safetensors" "$tmp/one.trace" | cksum)
+train --config "$tmp/once/run.json"
+status_is 0 && [ "$(cat "$tmp/once/model.safetensors" "$tmp/one.trace" | cksum)" = "$sum" ]
+report "--config of a run repeats it, and leaves its files alone"
+train --config "$tmp/once/run.json" --out "$tmp/again"
+status_is 0 && cmp -s <(tail -c 16 "$tmp/once/model.safetensors") <(tail -c 16 "$tmp/again/model.safetensors")
+report "with an --out of its own: the same four parameters"
+
 echo "1..$n"

@@ -107,10 +107,11 @@ void mw_options_settle(struct mw_options *o);
 json_t *mw_options_json(const struct mw_options *o, const char *const *owners, size_t n);
 /*
  * Set options from a JSON object {name: value}; a whole run.json is accepted too (its "config" member is
- * used). null stands for a STRING that is not set. Messages name file, line and column. DATA: no such file,
+ * used, but not for the names in `own`, NULL-terminated, which are that run's alone; NULL: none are). null stands for a
+ * STRING that is not set. Messages name file, line and column. DATA: no such file,
  * not JSON; USAGE: as mw_options_set.
  */
-int mw_options_load_json(struct mw_options *o, const char *path, struct mw_err *err);
+int mw_options_load_json(struct mw_options *o, const char *path, const char *const *own, struct mw_err *err);
 
 /* The help text, wrapped to `columns`; defaults and ranges are shown. */
 void mw_options_help(const struct mw_options *o, FILE *f, int columns);

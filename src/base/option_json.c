@@ -125,13 +125,25 @@ static int set_one(
 	}
 }
 
-/* Set all members of the root object, or of its member "config". */
-static int set_members(struct mw_options *o, json_t *root, struct place *p, struct mw_err *err)
+static bool is_one_of(const char *const *names, const char *name)
+{
+	while (names && *names)
+		if (!strcmp(*names++, name))
+			return true;
+	return false;
+}
+
+/* Set all members of the root object, or of its member "config", a run's: those that aren't its own alone. */
+static int set_members(
+	struct mw_options *o, json_t *root, const char *const *own, struct place *p, struct mw_err *err)
 {
 	json_t *object = root, *config = json_object_get(root, "config"), *value;
 	const char *name;
+	void *next;
 	if (json_is_object(config)) {
 		object = config;
+		json_object_foreach_safe(config, next, name, value) if (is_one_of(own, name))
+			json_object_del(config, name);
 		if (find_key(p, "config"))
 			p->at += strlen("\"config\"");
 	}
@@ -173,7 +185,7 @@ static int read_file(const char *path, char **text, size_t *size, struct mw_err 
 	return MW_OK;
 }
 
-int mw_options_load_json(struct mw_options *o, const char *path, struct mw_err *err)
+int mw_options_load_json(struct mw_options *o, const char *path, const char *const *own, struct mw_err *err)
 {
 	struct place p = { .path = path };
 	char *text = NULL;
@@ -183,7 +195,7 @@ int mw_options_load_json(struct mw_options *o, const char *path, struct mw_err *
 	json_t *root = json_loadb(text, p.size, JSON_REJECT_DUPLICATES, &problem);
 	int ret;
 	if (root)
-		ret = set_members(o, root, &p, err);
+		ret = set_members(o, root, own, &p, err);
 	else
 		ret = mw_err_set(err, MW_EDATA, "%s:%d:%d: not valid JSON: %s", path, problem.line,
 			problem.column, problem.text);

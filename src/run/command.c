@@ -339,6 +339,9 @@ static int parse_words(struct mw_job *job, int argc, char **argv, int first, boo
 	return MW_OK;
 }
 
+/* Options that say where one run left its files: whoever repeats it must not write into them. */
+static const char *const of_one_run[] = { "out", "trace", "force", "resume", "config", NULL };
+
 /*
  * The file's options come before those of the command line. What the file says has to make sense with its own
  * choice of plug-ins; the command line may then choose others.
@@ -349,7 +352,7 @@ static int load_config(struct mw_job *job, const char *path, struct mw_err *err)
 	if (!copy)
 		MW_FAIL(err, RESOURCE, "out of memory for the options");
 	mw_options_settle(&job->set);
-	int ret = mw_options_load_json(&job->set, copy, err);
+	int ret = mw_options_load_json(&job->set, copy, of_one_run, err);
 	free(copy);
 	MW_TRY(ret);
 	MW_TRY(mw_job_check(job, err));
@@ -380,7 +383,7 @@ int mw_job_set(struct mw_job *job, const char *name, const char *value, struct m
 
 int mw_job_load(struct mw_job *job, const char *path, struct mw_err *err)
 {
-	return mw_options_load_json(&job->set, path, err);
+	return mw_options_load_json(&job->set, path, of_one_run, err);
 }
 
 int mw_job_run(struct mw_job *job, struct mw_err *err)

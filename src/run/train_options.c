@@ -228,8 +228,9 @@ const struct mw_option mw_train_option_table[] = {
 	{ "out", MW_OPT_STRING, F(out), NULL, 0, 0, NULL, "DIR",
 		"Run folder: run.json, metrics.jsonl, model, layout." },
 	{ "config", MW_OPT_STRING, F(config), NULL, 0, 0, NULL, "FILE",
-		"Take options from this JSON file, or from the run.json of an earlier run; the command line "
-		"comes second." },
+		"Take options from this JSON file, or from the run.json of an earlier run, but for --out, "
+		"--trace, "
+		"--force and --resume; the command line comes second." },
 	{ "resume", MW_OPT_BOOL, F(resume), "no", 0, 0, NULL, NULL,
 		"Go on from the checkpoint in --out, where an interrupted run left it, or with more "
 		"--epochs." },
