@@ -111,6 +111,51 @@ static void large_ring(void **state)
 	assert_true(r.s1 <= 2 * r.t_mix && r.s2 <= 4. / 3 * r.t_mix);
 }
 
+/*
+ * What slack makes it mix in 10^9 events: d2(k)^2 falls by 1 - g l_1 / n a step for a large ring, l_1 = (2 pi / n)^2, so g =
+ * n^3 ln 2 / (2 pi^2) / 10^9 up to 1 / n. Which period does is beyond any simulation, and that is said at once.
+ */
+static void large_ring_inverse(void **state)
+{
+	(void)state;
+	struct made m = make("async-ring", NULL, 1024, true);
+	struct mw_mixing_knobs k = L2(.work = 1e12);
+	struct mw_mixing_result at;
+	struct mw_err err = { 0 };
+	double gamma, about = pow(1024, 3) * M_LN2 / (2 * M_PI * M_PI) / 1e9;
+	int64_t every;
+	assert_int_equal(mw_mixing_need_slack(m.p, &k, 1e9, &gamma, &at, &err), MW_OK);
+	assert_near(gamma, about, about / 1024);
+	is_time(at, 1e9, "ring 1024");
+	k.slack = gamma * (1 - 1e-8);
+	assert_true(solve(m.p, k).t_mix > 1e9);
+	k.slack = 0;
+	assert_int_equal(mw_mixing_need_period(m.p, &k, 1e9, &every, &at, &err), MW_OK);
+	assert_int_equal(every, 0);
+	assert_true(!at.mixes && strstr(at.reason, "--work"));
+	drop(&m);
+}
+
+/* A circulant too: rho = 1/3 + 2/3 cos(2 pi / n), so t_mix is of one formula, with slack and period as well. */
+static void large_ring_of_rounds(void **state)
+{
+	(void)state;
+	struct made m = make("sync-ring", NULL, 1024, true);
+	struct mw_mixing_knobs k = L2();
+	struct mw_mixing_result at;
+	struct mw_err err = { 0 };
+	double s = sin(M_PI / 1024), one = ceil(M_LN2 / -log1p(-4. / 3 * s * s)), gamma;
+	int64_t every;
+	is_time(solve(m.p, k), one, "ring of rounds");
+	assert_int_equal(mw_mixing_need_slack(m.p, &k, 1e6, &gamma, &at, &err), MW_OK);
+	assert_near(gamma, -expm1(-M_LN2 / 1e6) / (4. / 3 * s * s), 3e-9 * gamma);
+	is_time(at, 1e6, "ring of rounds");
+	assert_int_equal(mw_mixing_need_period(m.p, &k, 1e6, &every, &at, &err), MW_OK);
+	assert_int_equal(every, (int64_t)(1e6 / one));
+	is_time(at, (double)every * one, "ring of rounds");
+	drop(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +164,8 @@ int main(void)
 		cmocka_unit_test(table_in_order),
 		cmocka_unit_test(table_pairs),
 		cmocka_unit_test(large_ring),
+		cmocka_unit_test(large_ring_inverse),
+		cmocka_unit_test(large_ring_of_rounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

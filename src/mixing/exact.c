@@ -77,6 +77,10 @@ static int shared_buffer(const struct mw_protocol *p, const struct mw_mixing_kno
 
 static int fixed(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *err)
 {
+	bool done;
+	MW_TRY(mix_circulant(law, r, &done, err));
+	if (done)
+		return MW_OK;
 	double *w = mw_alloc_array((size_t)law->rows * law->rows, sizeof(double), "mixing matrix", err);
 	if (!w)
 		return MW_ERESOURCE;
@@ -305,6 +309,12 @@ static int at_slack(const struct mw_protocol *p, const struct mw_mixing_knobs *k
 	return mw_mixing_exact(p, &with, r, err);
 }
 
+/* Dearer than `work` allows: neither within what is wanted nor beyond. */
+static bool too_dear(const struct mw_mixing_result *r)
+{
+	return !r->mixes && !strncmp(r->reason, "not computed", 12);
+}
+
 /* Bisection on log(gamma): t_mix falls as gamma grows while (1 - gamma) I + gamma W has no eigenvalue below -rho. */
 int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, double want,
 	double *value, struct mw_mixing_result *at, struct mw_err *err)
@@ -316,6 +326,8 @@ int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_kno
 		return MW_OK;
 	for (;;) {
 		MW_TRY(at_slack(p, knobs, low / 2, at, err));
+		if (too_dear(at))
+			return MW_OK;
 		if (!at->mixes || at->t_mix > want || low < 1e-12)
 			break;
 		low /= 2;
@@ -325,6 +337,8 @@ int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_kno
 	while (high / low > 1 + 1e-12) {
 		double mid = sqrt(low * high);
 		MW_TRY(at_slack(p, knobs, mid, at, err));
+		if (too_dear(at))
+			return MW_OK;
 		if (at->mixes && at->t_mix <= want)
 			high = mid;
 		else
@@ -337,10 +351,11 @@ int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_kno
 }
 
 static int at_period(const struct mw_protocol *p, const struct mw_mixing_knobs *k, int64_t every,
-	struct mw_mixing_result *r, struct mw_err *err)
+	double expected, struct mw_mixing_result *r, struct mw_err *err)
 {
 	struct mw_mixing_knobs with = *k;
 	with.mix_every = every;
+	with.expected = expected;
 	with.sums = false;
 	return mw_mixing_exact(p, &with, r, err);
 }
@@ -350,22 +365,27 @@ int mw_mixing_need_period(const struct mw_protocol *p, const struct mw_mixing_kn
 {
 	int64_t low = 1, high = 1;
 	*value = 0;
-	MW_TRY(at_period(p, knobs, 1, at, err));
+	MW_TRY(at_period(p, knobs, 1, 0, at, err));
 	if (!at->mixes || at->bound || at->t_mix > want)
 		return MW_OK;
+	double one = at->t_mix;
 	do {
 		low = high;
 		high *= 2;
-		MW_TRY(at_period(p, knobs, high, at, err));
+		MW_TRY(at_period(p, knobs, high, one * (double)high, at, err));
+		if (too_dear(at))
+			return MW_OK;
 	} while (at->mixes && at->t_mix <= want && high < MAX_EVERY / 2);
 	while (high - low > 1) {
 		int64_t mid = low + (high - low) / 2;
-		MW_TRY(at_period(p, knobs, mid, at, err));
+		MW_TRY(at_period(p, knobs, mid, one * (double)mid, at, err));
+		if (too_dear(at))
+			return MW_OK;
 		if (at->mixes && at->t_mix <= want)
 			low = mid;
 		else
 			high = mid;
 	}
 	*value = low;
-	return at_period(p, knobs, low, at, err);
+	return at_period(p, knobs, low, one * (double)low, at, err);
 }

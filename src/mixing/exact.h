@@ -31,7 +31,8 @@ struct mw_mixing_knobs {
 	uint32_t replicas; /* Monte Carlo; 0: chosen by size */
 	double work;       /* give up beyond about this many floating-point operations; 0: no limit */
 	uint64_t delay;    /* shared buffer: writes to it between a read and the write that used it */
-	bool sums;         /* S1, S2, t_inf, t_1, t_q, lambda2 too (t_mix alone otherwise) */
+	double expected; /* a guess at t_mix, where there is one: a simulation that would be too long ends at once */
+	bool sums; /* S1, S2, t_inf, t_1, t_q, lambda2 too (t_mix alone otherwise) */
 };
 
 struct mw_mixing_result {
@@ -99,7 +100,8 @@ int mw_mixing_view(const struct mw_protocol *p, const struct mw_mixing_knobs *kn
 
 /*
  * The inverse: the smallest slack gamma, or the largest period k, for which t_mix <= want (other knobs as given). The
- * result at that value goes to *at. When even gamma = 1 (k = 1) mixes too slowly the return is 0 and *value NAN (0).
+ * result at that value goes to *at. When even gamma = 1 (k = 1) mixes too slowly the return is 0 and *value NAN (0); so they are
+ * where a result on the way costs more than `work`, and *at says that.
  */
 int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, double want,
 	double *value, struct mw_mixing_result *at, struct mw_err *err);

@@ -11,7 +11,8 @@
 /* lambda_j^k = exp(k log_mod[j]) at angle k arg[j]; j = 0 is the eigenvalue 1 that pi takes away. */
 struct spectrum {
 	uint32_t n;
-	double *log_mod, *arg, *cosine;
+	double *log_mod, *arg, *cosine, *sine;
+	double *re, *im; /* scratch: lambda_j^k */
 	double log_rho, s2f;
 };
 
@@ -25,15 +26,17 @@ static double circulant_tv(const void *context, double k)
 {
 	const struct spectrum *s = context;
 	double sum = 0;
+	for (uint64_t j = 1; j < s->n; j++) {
+		double mod = exp(k * s->log_mod[j]);
+		bool real = s->arg[j] == 0 || s->arg[j] == M_PI; /* the turn of M_PI is not quite a half */
+		double odd = fmod(k, 2) != 0 ? -1 : 1;
+		s->re[j] = mod * (!real ? cos(k * s->arg[j]) : s->arg[j] == 0 ? 1 : odd);
+		s->im[j] = real ? 0 : mod * sin(k * s->arg[j]);
+	}
 	for (uint64_t m = 0; m < s->n; m++) {
 		double c = 0;
-		for (uint64_t j = 1; j < s->n; j++) {
-			double mod = exp(k * s->log_mod[j]), turn = k * s->arg[j];
-			if (turn == 0)
-				c += mod * s->cosine[j * m % s->n];
-			else
-				c += mod * cos(turn + 2 * M_PI * (double)(j * m % s->n) / s->n);
-		}
+		for (uint64_t j = 1, at = m; j < s->n; j++, at = at + m < s->n ? at + m : at + m - s->n)
+			c += s->re[j] * s->cosine[at] - s->im[j] * s->sine[at];
 		sum += fabs(c);
 	}
 	return sum / s->n / 2;
@@ -68,19 +71,24 @@ static bool is_symmetric(const double *w, uint32_t n)
 static int spectrum_circulant(struct spectrum *s, const double *row, uint32_t n, struct mw_err *err)
 {
 	*s = (struct spectrum){ .n = n, .log_rho = -INFINITY };
-	s->log_mod = mw_alloc_array(3 * (size_t)n, sizeof(double), "spectrum", err);
+	s->log_mod = mw_alloc_array(6 * (size_t)n, sizeof(double), "spectrum", err);
 	if (!s->log_mod)
 		return MW_ERESOURCE;
 	s->arg = s->log_mod + n;
 	s->cosine = s->arg + n;
-	for (uint32_t m = 0; m < n; m++)
+	s->sine = s->cosine + n;
+	s->re = s->sine + n;
+	s->im = s->re + n;
+	for (uint32_t m = 0; m < n; m++) {
 		s->cosine[m] = cos(2 * M_PI * m / n);
+		s->sine[m] = sin(2 * M_PI * m / n);
+	}
 	for (uint64_t j = 1; j < n; j++) {
 		double re = 0, im = 0;
 		for (uint64_t m = 0; m < n; m++)
 			if (row[m] != 0) {
 				re += row[m] * s->cosine[j * m % n];
-				im -= row[m] * sin(2 * M_PI * (double)(j * m % n) / n);
+				im -= row[m] * s->sine[j * m % n];
 			}
 		double mod = hypot(re, im);
 		s->log_mod[j] = mod > 1e-15 ? log(mod) : -INFINITY;
@@ -108,6 +116,11 @@ static void say_never(struct mw_mixing_result *r, const char *why)
 	r->mixes = false;
 	r->t_mix = NAN;
 	snprintf(r->reason, sizeof(r->reason), "never mixes: %s", why);
+}
+
+static void say_swaps(struct mw_mixing_result *r)
+{
+	say_never(r, "W has a second eigenvalue of modulus 1 (disconnected, or rows that swap)");
 }
 
 /* Does W (deflated: E) never stretch a vector? Then d2 can't rise, and lifting finds the first crossing. */
@@ -245,6 +258,15 @@ static void by_spectrum(const struct mix_law *law, struct spectrum *s, struct mw
 	}
 }
 
+static void tell_spectrum(
+	const struct mix_law *law, const struct spectrum *s, bool normal, struct mw_mixing_result *r)
+{
+	if (r->mixes && law->sums && !isnan(s->log_rho))
+		r->t_inf = r->t_1 = r->lambda2 > 1e-12 ? M_LN2 / -s->log_rho : 0;
+	r->s2f = r->mixes && normal ? s->s2f : NAN;
+	r->t_q = r->t_mix;
+}
+
 static int with_space(struct mix_law *law, const double *w, const struct mix_space *sp, double *e,
 	struct mw_mixing_result *r, struct mw_err *err)
 {
@@ -266,7 +288,7 @@ static int with_space(struct mix_law *law, const double *w, const struct mix_spa
 	else
 		r->lambda2 = exp(s.log_rho);
 	if (s.log_rho > -1e-14) {
-		say_never(r, "W has a second eigenvalue of modulus 1 (disconnected, or rows that swap)");
+		say_swaps(r);
 	} else if (circulant || (symmetric && law->norm == MW_NORM_L2)) {
 		by_spectrum(law, &s, r);
 	} else {
@@ -277,10 +299,60 @@ static int with_space(struct mix_law *law, const double *w, const struct mix_spa
 		MW_TRY(ret);
 	}
 	mw_free(s.log_mod);
-	if (r->mixes && law->sums && !isnan(s.log_rho))
-		r->t_inf = r->t_1 = r->lambda2 > 1e-12 ? M_LN2 / -s.log_rho : 0;
-	r->s2f = r->mixes && (circulant || symmetric) ? s.s2f : NAN;
-	r->t_q = r->t_mix;
+	tell_spectrum(law, &s, circulant || symmetric, r);
+	return MW_OK;
+}
+
+/* The first row of a plan that is the same for every row but for a turn; false: it is none. O(sources). */
+static bool circulant_plan(const struct mix_law *law, double *row)
+{
+	const struct mw_plan *p = law->plan[0];
+	uint32_t n = law->rows;
+	if (p->n_rows != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mw_plan_row *r = &p->row[i], *first = &p->row[0];
+		double sign = i ? -1 : 1, off = 0;
+		for (uint32_t k = r->first; k < r->first + r->n; k++)
+			row[(p->src[k] + n - r->dst) % n] += sign * law->gamma * p->weight[k];
+		/* what is left of the first one must be nothing; then it is put back */
+		for (uint32_t k = first->first; i && k < first->first + first->n; k++)
+			off = fmax(off, fabs(row[(p->src[k] + n - first->dst) % n]));
+		for (uint32_t k = r->first; k < r->first + r->n; k++) {
+			double *at = &row[(p->src[k] + n - r->dst) % n];
+			off = i ? fmax(off, fabs(*at)) : 0;
+			*at += i ? law->gamma * p->weight[k] : 0;
+		}
+		if (off > 1e-14)
+			return false;
+	}
+	row[0] += 1 - law->gamma;
+	return true;
+}
+
+int mix_circulant(struct mix_law *law, struct mw_mixing_result *r, bool *done, struct mw_err *err)
+{
+	struct spectrum s;
+	double *row = mw_alloc_array(law->rows, sizeof(*row), "mixing matrix", err);
+	*done = false;
+	if (!row)
+		return MW_ERESOURCE;
+	if (!is_uniform(law->pi, law->rows) || !circulant_plan(law, row)) {
+		mw_free(row);
+		return MW_OK;
+	}
+	*done = true;
+	int ret = spectrum_circulant(&s, row, law->rows, err);
+	mw_free(row);
+	if (ret)
+		return ret;
+	r->lambda2 = law->sums ? exp(s.log_rho) : NAN;
+	if (s.log_rho > -1e-14)
+		say_swaps(r);
+	else
+		by_spectrum(law, &s, r);
+	mw_free(s.log_mod);
+	tell_spectrum(law, &s, true, r);
 	return MW_OK;
 }
 

@@ -47,6 +47,7 @@ struct mix_law {
 	uint64_t seed;
 	uint32_t replicas;
 	double work; /* operations left */
+	double expected;
 	bool sums;
 };
 
@@ -101,6 +102,8 @@ void mix_scale_result(const struct mix_law *law, struct mw_mixing_result *r);
 
 /* The methods; each fills *r (native steps before scaling) or says in r->reason why not. */
 int mix_fixed(struct mix_law *law, const double *w, struct mw_mixing_result *r, struct mw_err *err);
+/* The same from a plan whose matrix is a circulant, without the matrix; *done tells whether it was one. */
+int mix_circulant(struct mix_law *law, struct mw_mixing_result *r, bool *done, struct mw_err *err);
 int mix_periodic(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *err);
 int mix_moment(struct mix_law *law, struct mw_mixing_result *r, struct mw_err *err);
 /* Closed forms for pair averages on a ring and on a complete graph: *done tells whether it was one. */

@@ -29,6 +29,7 @@ void mix_law_knobs(struct mix_law *law, const struct mw_mixing_knobs *k)
 	law->replicas = k->replicas;
 	law->activation = k->activation;
 	law->work = k->work > 0 ? k->work : INFINITY;
+	law->expected = k->expected;
 	law->sums = k->sums;
 	law->scale = 1;
 	law->every = 1;

@@ -317,7 +317,8 @@ static void search(struct tally *y, struct walk *x)
 {
 	struct mw_mixing_result *r = y->r;
 	double least = at_least(y), low, high;
-	if (isfinite(y->law->work) && !mix_spend(y->law, (PILOTS + FEWEST) * least * 8.0 * y->cols, r))
+	double longest = fmax(least, y->law->expected / 4); /* more than that is not trusted to a guess */
+	if (isfinite(y->law->work) && !mix_spend(y->law, (PILOTS + FEWEST) * longest * 8.0 * y->cols, r))
 		return;
 	double t = pilot(y, x, least);
 	if (isnan(t))

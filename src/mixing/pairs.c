@@ -5,8 +5,8 @@
  * Complete graph: M_k stays a multiple of I - J, d2(k)^2 = (1 - P (2 g - g^2) / (n - 1))^k with P the probability of an
  * exchange. Ring: M_k stays circulant; with l_j = 2 - 2 cos(2 pi j/n) its eigenvalues follow
  *     m_j' = (1 - g P l_j / n) m_j + (g^2 P / (4 n^2)) l_j sum_i l_i m_i,
- * diagonal plus rank one. m_j = m_{n-j} halves the size. One eigendecomposition of I minus that operator (its small
- * eigenvalues are what counts, so it is formed without the I) gives d2(k) for any k (theory.md 2.3 c).
+ * diagonal plus rank one. m_j = m_{n-j} halves the size. The eigenvalues of I minus that operator (small ones are what
+ * counts, so it is formed without the I) solve a secular equation, and with their vectors give d2(k) for any k (theory.md 2.3 c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 
 #include "base/mem.h"
 #include "mixing/internal.h"
-#include "mixing/linalg.h"
 
 static int by_ends(const void *pa, const void *pb)
 {
@@ -95,11 +94,17 @@ static void complete(struct mix_law *law, double p, struct mw_mixing_result *r)
 	r->s2 = exp(2 * log_d) / -expm1(2 * log_d);
 }
 
-/* m_j(k) = sum_i mode[j * h + i] exp(k log_rate[i]), j, i < h = n / 2. */
+/*
+ * m_j(k) = sum_i mode[j * h + i] exp(k log_rate[i]), j, i < h = n / 2. With m_j = m_{n-j} the operator, less I and made
+ * symmetric, is diag(a) - c z z^T, a_j = g P l_j / n, z_j = l_j sqrt(how many j share m_j).
+ */
 struct ring {
 	uint32_t h;
 	double *mode, *log_rate, *peak; /* peak[i] >= |mode[j * h + i]| for all j */
-	double *gap;
+	double *gap;                    /* scratch, h */
+	double *z2;                     /* z_j^2 */
+	double *sine;                   /* sin(pi k / n), k <= n */
+	double scale, c;                /* a_j = scale l_j */
 };
 
 static double ring_distance(const void *context, double k)
@@ -120,52 +125,126 @@ static double ring_distance(const void *context, double k)
 	return sqrt(most);
 }
 
-static bool ring_modes(struct ring *x, uint32_t n, double g, double p, double *a)
+static double multiplicity(uint32_t j, uint32_t n)
+{
+	return 2 * (j + 1) == n ? 1 : 2;
+}
+
+/* a_j - a_o, exact to rounding also where both are nearly equal. */
+static double between(const struct ring *x, uint32_t j, uint32_t o)
+{
+	double s = x->sine[j + o + 2] * (j < o ? -x->sine[o - j] : x->sine[j - o]);
+	return 4 * x->scale * s;
+}
+
+/* 1 - c sum_j z_j^2 / (a_j - a_o - x), with a_j - a_o in gap: falls from pole to pole, its roots are the eigenvalues. */
+static double secular(const struct ring *x, double off)
+{
+	double sum = 0;
+	for (uint32_t j = 0; j < x->h; j++)
+		sum += x->z2[j] / (x->gap[j] - off);
+	return 1 - x->c * sum;
+}
+
+static void gaps_from(struct ring *x, uint32_t o)
+{
+	for (uint32_t j = 0; j < x->h; j++)
+		x->gap[j] = between(x, j, o);
+}
+
+/* The i-th eigenvalue lies between a_{i-1} (or 0) and a_i: its distance from the nearer one, *o, by bisection. */
+static double ring_root(struct ring *x, uint32_t i, uint32_t *o)
+{
+	double low = 0, high = 0;
+	*o = i ? i - 1 : 0;
+	gaps_from(x, *o);
+	if (!i)
+		low = -4 * x->scale * x->sine[1] * x->sine[1];
+	else if (secular(x, x->gap[i] / 2) <= 0)
+		high = x->gap[i] / 2;
+	else {
+		low = -x->gap[i] / 2;
+		*o = i;
+		gaps_from(x, i);
+	}
+	for (;;) {
+		double mid = (low + high) / 2;
+		if (!(mid > low && mid < high))
+			return mid;
+		if (secular(x, mid) > 0)
+			low = mid;
+		else
+			high = mid;
+	}
+}
+
+/* The z that has exactly the eigenvalues that were found: with it the vectors are orthogonal (Gu and Eisenstat 1994). */
+static double repaired_z2(const struct ring *x, uint32_t j)
+{
+	const double *to = x->mode + (size_t)j * x->h; /* a_j - the eigenvalues */
+	double product = to[j];
+	for (uint32_t i = 0; i < x->h; i++)
+		if (i != j)
+			product *= to[i] / between(x, j, i);
+	return product / x->c;
+}
+
+/* In O(n^2), by the secular equation: eigenvalues, and mode[j][i] = v_ij (v_i . start) with M_0 = I, all m_j = 1. */
+static void ring_modes(struct ring *x, uint32_t n)
 {
 	uint32_t h = x->h;
-	double c = g * g * p / (4.0 * n * n);
+	double *along = x->peak, *square = x->gap;
 	for (uint32_t j = 0; j < h; j++) {
-		double s = sin(M_PI * (j + 1) / n), lj = 4 * s * s, mj = 2 * (j + 1) == n ? 1 : 2;
-		for (uint32_t i = j; i < h; i++) {
-			double t = sin(M_PI * (i + 1) / n), li = 4 * t * t, mi = 2 * (i + 1) == n ? 1 : 2;
-			a[(size_t)j * h + i] = -c * sqrt(mi * mj) * li * lj;
-		}
-		a[(size_t)j * h + j] += g * p * lj / n;
+		double l = 4 * x->sine[j + 1] * x->sine[j + 1];
+		x->z2[j] = l * l * multiplicity(j, n);
 	}
-	if (!mix_eigen(h, a, x->gap, true))
-		return false;
 	for (uint32_t i = 0; i < h; i++) {
-		double along = 0;
-		x->log_rate[i] = log1p(-fmin(fmax(x->gap[i], 0), 1));
-		x->peak[i] = 0;
-		for (uint32_t j = 0; j < h; j++) /* the start M_0 = I: all m_j = 1 */
-			along += a[(size_t)i * h + j] * sqrt(2 * (j + 1) == n ? 1 : 2);
-		for (uint32_t j = 0; j < h; j++) {
-			double m = a[(size_t)i * h + j] * along / sqrt(2 * (j + 1) == n ? 1 : 2);
-			x->mode[(size_t)j * h + i] = m;
-			x->peak[i] = fmax(x->peak[i], fabs(m));
+		uint32_t o;
+		double off = ring_root(x, i, &o);
+		double at = 4 * x->scale * x->sine[o + 1] * x->sine[o + 1] + off;
+		x->log_rate[i] = log1p(-fmin(fmax(at, 0), 1));
+		for (uint32_t j = 0; j < h; j++)
+			x->mode[(size_t)j * h + i] = x->gap[j] - off;
+	}
+	memset(along, 0, h * sizeof(*along));
+	memset(square, 0, h * sizeof(*square));
+	for (uint32_t j = 0; j < h; j++) {
+		double z2 = repaired_z2(x, j), root = sqrt(z2 * multiplicity(j, n));
+		double *to = x->mode + (size_t)j * h;
+		for (uint32_t i = 0; i < h; i++) {
+			along[i] += root / to[i];
+			square[i] += z2 / (to[i] * to[i]);
+			to[i] = sqrt(z2 / multiplicity(j, n)) / to[i];
 		}
 	}
-	return true;
+	for (uint32_t i = 0; i < h; i++)
+		along[i] /= square[i];
+	for (uint32_t j = 0; j < h; j++)
+		for (uint32_t i = 0; i < h; i++)
+			x->mode[(size_t)j * h + i] *= along[i];
+	memset(x->peak, 0, h * sizeof(*x->peak));
+	for (uint32_t j = 0; j < h; j++)
+		for (uint32_t i = 0; i < h; i++)
+			x->peak[i] = fmax(x->peak[i], fabs(x->mode[(size_t)j * h + i]));
 }
 
 static int ring(struct mix_law *law, double p, struct mw_mixing_result *r, struct mw_err *err)
 {
 	uint32_t n = law->rows, h = n / 2;
-	struct ring x = { .h = h };
-	double s = sin(M_PI / n), gap1 = 2 * law->gamma * p * s * s / n;
-	double *block = mw_alloc_array(2 * (size_t)h * h + 3 * (size_t)h, sizeof(double), "ring modes", err);
-	if (!block)
+	double g = law->gamma, gap1;
+	struct ring x = { .h = h, .scale = g * p / n, .c = g * g * p / (4.0 * n * n) };
+	x.mode = mw_alloc_array((size_t)h * h + 4 * (size_t)h + n + 1, sizeof(double), "ring modes", err);
+	if (!x.mode)
 		return MW_ERESOURCE;
-	x.mode = block + (size_t)h * h;
 	x.log_rate = x.mode + (size_t)h * h;
 	x.peak = x.log_rate + h;
 	x.gap = x.peak + h;
-	if (!ring_modes(&x, n, law->gamma, p, block)) {
-		mw_free(block);
-		MW_FAIL(err, INTERNAL, "eigenvalues of the ring's second moment did not converge (n = %u)",
-			n);
-	}
+	x.z2 = x.gap + h;
+	x.sine = x.z2 + h;
+	for (uint32_t k = 0; k <= n; k++)
+		x.sine[k] = sin(M_PI * (2 * k < n ? k : n - k) / n);
+	ring_modes(&x, n);
+	gap1 = 2 * x.scale * x.sine[1] * x.sine[1];
 	r->lambda2 = 1 - gap1;
 	r->t_1 = M_LN2 / -log1p(-gap1);
 	r->t_inf = 2 * M_LN2 / -x.log_rate[0];
@@ -176,7 +255,7 @@ static int ring(struct mix_law *law, double p, struct mw_mixing_result *r, struc
 		if (law->sums)
 			mix_series(ring_distance, &x, 2.0 * h * h, &r->s1, &r->s2);
 	}
-	mw_free(block);
+	mw_free(x.mode);
 	return MW_OK;
 }
 

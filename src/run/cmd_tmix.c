@@ -123,6 +123,12 @@ static json_t *result_json(const struct answer *a, const struct mw_mixing_result
 		tmix_number(r->t_q));
 }
 
+/* Why what was wanted has no value; NULL: it has. */
+static const char *missing(bool none, const struct mw_mixing_result *at)
+{
+	return !none ? NULL : at->mixes ? "none will do: even 1 takes longer" : at->reason;
+}
+
 static void print_json(const struct answer *a, FILE *f)
 {
 	static const char *const activation[] = { "rr", "random", "free" };
@@ -136,10 +142,12 @@ static void print_json(const struct answer *a, FILE *f)
 	json_object_set_new(root, "other_norm", result_json(a, &a->other));
 	if (a->o->want > 0)
 		json_object_set_new(root, "needed",
-			json_pack("{s:o,s:o,s:o,s:o}", "slack", tmix_number(a->slack), "t_mix_at_slack",
-				tmix_number(isnan(a->slack) ? NAN : a->at_slack.t_mix), "mix_every",
+			json_pack("{s:o,s:o,s:s?,s:o,s:o,s:s?}", "slack", tmix_number(a->slack),
+				"t_mix_at_slack", tmix_number(isnan(a->slack) ? NAN : a->at_slack.t_mix),
+				"slack_reason", missing(isnan(a->slack), &a->at_slack), "mix_every",
 				a->every ? json_integer(a->every) : json_null(), "t_mix_at_mix_every",
-				tmix_number(a->every ? a->at_every.t_mix : NAN)));
+				tmix_number(a->every ? a->at_every.t_mix : NAN), "mix_every_reason",
+				missing(!a->every, &a->at_every)));
 	mw_output_json(f, root);
 }
 
@@ -156,7 +164,7 @@ static void print_csv(const struct answer *a, FILE *f)
 	const struct mw_mixing_result *both[2] = { &a->r, &a->other };
 	fprintf(f, "protocol,graph,workers,norm,eps,t_mix,error,unit,gradient_steps,seconds,lambda2,S1,S2,t_"
 		   "inf,t_1,t_q,"
-		   "method,reason,t_mix_view\n");
+		   "method,reason,t_mix_view,slack_needed,mix_every_needed\n");
 	for (int i = 0; i < 2; i++) {
 		const struct mw_mixing_result *r = both[i];
 		mw_output_csv(f, a->p->ops->name);
@@ -175,6 +183,8 @@ static void print_csv(const struct answer *a, FILE *f)
 		fputc(',', f);
 		mw_output_csv(f, r->reason);
 		csv_number(f, i ? NAN : a->view.t_mix);
+		csv_number(f, !i && a->o->want > 0 ? a->slack : NAN);
+		csv_number(f, !i && a->o->want > 0 && a->every ? (double)a->every : NAN);
 		fputc('\n', f);
 	}
 }
@@ -230,11 +240,11 @@ static void print_needed(const struct answer *a, FILE *f)
 {
 	fprintf(f, "\nFor t_mix <= %g %s:\n", a->o->want, mw_unit_name(a->r.unit));
 	if (isnan(a->slack))
-		fprintf(f, "  no slack is small enough: even --slack 1 takes longer\n");
+		fprintf(f, "  --slack: %s\n", missing(true, &a->at_slack));
 	else
 		fprintf(f, "  --slack %.10g gives %.10g\n", a->slack, a->at_slack.t_mix);
 	if (!a->every)
-		fprintf(f, "  no period is short enough: even --mix-every 1 takes longer\n");
+		fprintf(f, "  --mix-every: %s\n", missing(true, &a->at_every));
 	else
 		fprintf(f, "  --mix-every %" PRId64 " gives %.10g\n", a->every, a->at_every.t_mix);
 }
@@ -309,6 +319,10 @@ static int solve(struct answer *a, const struct mw_mixing_knobs *k, struct mw_er
 			"--want-tmix: protocol %s exchanges nothing, so neither slack nor period changes "
 			"t_mix",
 			a->p->ops->name);
+	a->slack = NAN;
+	a->at_slack = a->at_every = a->r;
+	if (!a->r.mixes)
+		return MW_OK;
 	MW_TRY(mw_mixing_need_slack(a->p, k, a->o->want, &a->slack, &a->at_slack, err));
 	return mw_mixing_need_period(a->p, k, a->o->want, &a->every, &a->at_every, err);
 }
