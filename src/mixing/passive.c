@@ -274,7 +274,8 @@ static double slowest(struct mw_passive *s, double *u)
 /*
  * The slowest of several directions that are nearly as slow is chosen by chance too, so its radius is too large. By how
  * much shows where it is chosen on one half of the snapshots and valued on the other. Returns the logarithm of the ratio,
- * at least 0.
+ * at least 0: all of it is luck where many directions are alike, since a wrong one of them is worth the same; a third where one
+ * stands out, since half of the snapshots miss it by about what they flatter it, and all of them flatter it half as much.
  */
 static double optimism(struct mw_passive *s)
 {
@@ -331,24 +332,26 @@ static double noise(struct mw_passive *s)
 }
 
 /*
- * Two biases are taken off the value, and half of what each of them changes goes into its error: the optimism of a largest
- * eigenvalue; and what the average's own autocorrelation says too much of curvature. In an epoch every row comes once, so
- * the noise of an epoch sums to nothing and the average comes back to where it began, at an apparent rate of 3 over the
- * epoch's length, curvature or not. If that explains all of the correction, half of it is taken back. A third part of the error
- * is the model's: half of what every other snapshot says otherwise.
+ * Two biases are taken off the value, and what is not sure of them goes into its error: the optimism of a largest
+ * eigenvalue (two thirds of what it may be; a third in the error); and what the average's own autocorrelation says too much
+ * of curvature (half of what it changes in the error). In an epoch every row comes once, so the noise of an epoch sums to
+ * nothing and the average comes back to where it began, at an apparent rate of 3 over the epoch's length, curvature or
+ * not. If that explains all of the correction, half of it is taken back. A third part of the error is the model's: half of
+ * what every other snapshot says otherwise.
  */
 static void correct(struct mw_passive *s, double twice, struct mw_estimate *out)
 {
 	double rho = s->rho, raw = s->raw, gone = 1 - s->lambda_y;
 	double epochs = s->epoch ? fmin(1, 3 * (double)s->stride / (double)s->epoch / fmax(gone, 1e-12)) : 0;
-	double chance = noise(s), o = exp(-optimism(s));
+	double chance = noise(s), most = optimism(s), o = exp(-2 * most / 3);
 	double corrected = time_of(s, rho * o, 1), as_seen = time_of(s, raw * o, 1);
 	double curvature = (corrected - as_seen) / 2;
 	if (!isfinite(chance) || !isfinite(corrected)) {
 		out->error = out->value;
 		return;
 	}
-	double luck = (time_of(s, rho, 1) - corrected) / 2, misfit = (twice - time_of(s, rho, 1)) / 2;
+	double luck = (time_of(s, rho, 1) - time_of(s, rho * exp(-most), 1)) / 3,
+	       misfit = (twice - time_of(s, rho, 1)) / 2;
 	out->value = corrected - epochs * curvature;
 	out->error = hypot(hypot(chance, luck), hypot(curvature, misfit));
 }
