@@ -1,5 +1,6 @@
 """Throughput with and without counting, sampling and estimating, interleaved; see run."""
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -9,11 +10,14 @@ MIXWILD, ROUNDS, SECONDS, WANTED = sys.argv[1], int(sys.argv[2]), float(sys.argv
 SPARSE = "--data synth:sparse,rows=100000,features=47236 --no-bias"
 DENSE = "--data synth:dense,rows=20000,features=2000,classes=2"
 RUNS = [("sparse, cached", SPARSE + " --protocol cached --workers auto"),
-        ("dense, async-ring", DENSE + " --protocol async-ring --mix-every 8 --workers auto")]
+        ("dense, async-ring", DENSE + " --protocol async-ring --mix-every 8 --workers auto"),
+        ("rare, async-ring", DENSE + " --protocol async-ring --mix-every 1024 --workers auto")]
 # the staleness of every 1,024th step is sampled by default; "plain" leaves that out too
 WAYS = [("plain", "--sample-every 0"), ("plain again", "--sample-every 0"),
         ("staleness sampled, metrics every 0.5 s", "--metrics-every 0.5"),
         ("probe", "--estimate probe"), ("passive", "--estimate passive"), ("trace", "--estimate trace")]
+ONLY = os.environ.get("WAYS")
+WAYS = [w for w in WAYS if not ONLY or w[0] in ("plain", "plain again", *ONLY.split(","))]
 
 
 def speed(options, epochs):
