@@ -9,12 +9,14 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "topo/arena.h"
 #include "topo/layout.h"
 
-enum { PAGE = 4096, BIG = (2 << 20) + 5, SMALL = 24 << 10, ROUNDS = 24 };
+enum { PAGE = 4096, BIG = (2 << 20) + 5, SMALL = 24 << 10, ROUNDS = 24, FRESH = 20 };
 
 static const char *layout_name;
 static int n_bad; /* Sync: any thread, relaxed: a count read after the threads have ended */
@@ -151,6 +153,79 @@ static void run_restricted(int nodes, int cpus)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
+/* --- a neighbour that is busy while a mapping is bound --- */
+
+static long (*real_mbind)(
+	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits, unsigned flags);
+static char *neighbour;       /* its lowest page, just mapped and not touched yet; NULL: none */
+static int near_cpu, far_cpu; /* of the first node, of the last one */
+static size_t n_early;        /* pages that were there before their mapping was bound */
+
+static void bind_to_cpu(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* What a thread of another node may do at this moment. Binding doesn't move pages that are there already. */
+static long touch_and_mbind(
+	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits, unsigned flags)
+{
+	static unsigned char there[1 << 16];
+	if (neighbour) {
+		bind_to_cpu(far_cpu);
+		*neighbour = 1;
+		neighbour = NULL;
+		bind_to_cpu(near_cpu);
+	}
+	if (bytes / PAGE <= sizeof(there) && !mincore(p, bytes, there))
+		for (size_t i = 0; i < bytes / PAGE; i++)
+			n_early += there[i] & 1;
+	return real_mbind(p, bytes, mode, mask, bits, flags);
+}
+
+/* An arena's first extent of node 0, mapped where a mapping of somebody else's was made just before. */
+static void check_fresh(unsigned i)
+{
+	/* no two policies are the same, so each has an arena of its own */
+	struct mw_mem_policy policy = { .mode = MPOL_BIND, .os = 1000 + i, .nodes = { 1 } };
+	struct mw_arena *a = mw_arena_get(&policy, NULL);
+	size_t bytes = (7 << 18) - 64, bad; /* most of an extent */
+	int first = 0;
+	neighbour = mmap(NULL, (2 << 20) + 7 * PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	madvise(neighbour, bytes, MADV_HUGEPAGE); /* as mappings of arenas are */
+	char *p = a ? mw_arena_alloc(a, bytes, "block", NULL) : NULL;
+	CHECK(p, "no memory");
+	if (!p)
+		return;
+	memset(p, 1, bytes);
+	bad = settled_strays(p, bytes, 0, &first);
+	CHECK(!bad, "arena %u: %zu pages are not on node P#0, the first is on %d", i, bad, first);
+	CHECK(!mw_arena_refused(a), "arena %u: refused: %s", i, strerror(mw_arena_refused(a)));
+	mw_arena_free(p);
+}
+
+static void run_neighbours(int nodes, int cpus)
+{
+	int before = n_bad;
+	cpu_set_t all;
+	layout_name = "fresh arenas beside a neighbour";
+	near_cpu = 0, far_cpu = nodes * cpus - 1;
+	sched_getaffinity(0, sizeof(all), &all);
+	bind_to_cpu(near_cpu);
+	real_mbind = mw_arena_mbind;
+	mw_arena_mbind = touch_and_mbind;
+	for (unsigned i = 0; i < FRESH; i++)
+		check_fresh(i);
+	mw_arena_mbind = real_mbind;
+	sched_setaffinity(0, sizeof(all), &all);
+	CHECK(!n_early, "%zu pages were there before their mapping was bound", n_early);
+	printf("%s %s\n", n_bad == before ? "ok" : "FAIL", layout_name);
+}
+
 int main(int argc, char **argv)
 {
 	int nodes = argc > 1 ? atoi(argv[1]) : 0, cpus = argc > 2 ? atoi(argv[2]) : 0;
@@ -166,6 +241,7 @@ int main(int argc, char **argv)
 	run_layout(two, "spread", MW_PLACES_CORE, (uint32_t)nodes, (uint32_t)nodes);
 	run_layout("1", "close", MW_PLACES_PU, 1, 1);
 	run_restricted(nodes, cpus);
+	run_neighbours(nodes, cpus);
 	printf("%s: %d failures\n", n_bad ? "FAIL" : "ok", n_bad);
 	return n_bad != 0;
 }

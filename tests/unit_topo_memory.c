@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/ranges.h"
 #include "base/shared.h"
+#include "topo/arena.h"
 #include "topo/machine.h"
 
 static int make(enum mw_mem mem, bool strict, const char *bind, struct mw_layout **l, struct mw_err *err)
@@ -154,6 +155,61 @@ static void test_refused(void **state)
 	mw_arena_mbind = real;
 	mw_free(p);
 	mw_layout_free(l);
+}
+
+/* --- a neighbour ---------------------------------------------------------------------------------------------------- */
+
+static char *neighbour; /* its lowest page, not touched yet; NULL: none */
+static size_t n_bound, n_early;
+
+/* What another thread may do between a mapping and its binding, which leaves pages that are there already where they are. */
+static long touch_beside(
+	void *p, size_t bytes, int mode, const unsigned long *mask, unsigned long bits, unsigned flags)
+{
+	static unsigned char there[1 << 16];
+	(void)mode, (void)mask, (void)bits, (void)flags;
+	if (neighbour)
+		*neighbour = 1;
+	neighbour = NULL;
+	size_t pages = bytes / page_bytes();
+	assert_true(pages <= sizeof(there));
+	assert_int_equal(mincore(p, bytes, there), 0);
+	for (size_t i = 0; i < pages; i++)
+		n_early += there[i] & 1;
+	n_bound++;
+	return 0;
+}
+
+/* Mappings of ours beside one of somebody else's: a huge page of theirs doesn't reach into ours. */
+static void test_neighbour(void **state)
+{
+	(void)state;
+	enum { EXTENTS = 12 };
+	struct mw_mem_policy policy = { .mode = MPOL_BIND, .os = 77, .nodes = { 1 } };
+	size_t bytes = ((size_t)2 << 20) + 5 * page_bytes();
+	char *mapped[EXTENTS];
+	void *block[EXTENTS];
+	long (*real)(void *, size_t, int, const unsigned long *, unsigned long, unsigned) = mw_arena_mbind;
+	mw_arena_mbind = touch_beside;
+	struct mw_arena *a = mw_arena_get(&policy, NULL);
+	assert_non_null(a);
+	for (size_t i = 0; i < EXTENTS; i++) {
+		mapped[i] = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		assert_true(mapped[i] != MAP_FAILED);
+		madvise(mapped[i], bytes, MADV_HUGEPAGE);
+		neighbour = mapped[i];
+		block[i] = mw_arena_alloc(a, (i + 2) * bytes, "block", NULL);
+		assert_non_null(block[i]);
+	}
+	mw_arena_mbind = real;
+	neighbour = NULL;
+	assert_true(n_bound >= 3); /* extents grow, so not each block has one of its own */
+	assert_int_equal(n_early, 0);
+	for (size_t i = 0; i < EXTENTS; i++) {
+		mw_arena_free(block[i]);
+		munmap(mapped[i], bytes);
+	}
 }
 
 /* --- where pages are ------------------------------------------------------------------------------------------------ */
@@ -311,6 +367,7 @@ int main(void)
 		cmocka_unit_test(test_first_touch),
 		cmocka_unit_test(test_on_node),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_neighbour),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_pages_text),
 		cmocka_unit_test(test_readable_behind),

@@ -80,29 +80,41 @@ static void place_pages(struct mw_arena *a, void *p, size_t bytes)
 		__atomic_store_n(&a->refused, errno, __ATOMIC_RELAXED);
 }
 
-static void *map_pages(size_t bytes)
+/* Not accessible yet. */
+static char *reserve(size_t bytes)
 {
-	void *p =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* A mapping on an address that is a multiple of align; what is too much on both sides is given back. */
+/*
+ * A mapping on an address that is a multiple of align, between two pages that nobody may touch; what is too much on both
+ * sides is given back. Without such pages the kernel joins a fresh mapping with neighbours of the same kind, and before it is
+ * bound another thread's first touch beside it can fill a huge page that reaches into it, on that thread's node.
+ */
 static void *map_aligned(struct mw_arena *a, size_t bytes, size_t align)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), extra = align > page ? align : 0;
-	if (bytes > SIZE_MAX - extra)
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	if (bytes >= HUGE_PAGE_BYTES && align < HUGE_PAGE_BYTES)
+		align = HUGE_PAGE_BYTES;
+	size_t extra = align > page ? align : 0;
+	if (bytes > SIZE_MAX - extra - 2 * page)
 		return NULL;
-	char *p = map_pages(bytes + extra);
+	char *p = reserve(bytes + extra + 2 * page);
 	if (!p)
 		return NULL;
-	size_t before = extra ? -(uintptr_t)p & (align - 1) : 0, after = extra - before;
+	size_t before = extra ? -(uintptr_t)(p + page) & (align - 1) : 0, after = extra - before;
 	if (before)
 		munmap(p, before);
+	p += before + page;
 	if (after)
-		munmap(p + before + bytes, after);
-	place_pages(a, p + before, bytes);
-	return p + before;
+		munmap(p + bytes + page, after);
+	if (mprotect(p, bytes, PROT_READ | PROT_WRITE)) {
+		munmap(p - page, bytes + 2 * page);
+		return NULL;
+	}
+	place_pages(a, p, bytes);
+	return p;
 }
 
 static void *out_of_memory(size_t bytes, const char *what, const struct mw_arena *a, struct mw_err *err)
@@ -215,7 +227,8 @@ void mw_arena_free(void *p)
 	if (!p)
 		return;
 	struct mapping mapping = *(struct mapping *)(void *)((char *)p - MW_LINE_BYTES);
-	munmap(mapping.start, mapping.bytes);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE); /* one in front, one behind */
+	munmap((char *)mapping.start - page, mapping.bytes + 2 * page);
 }
 
 #endif
@@ -224,7 +237,7 @@ void mw_arena_free(void *p)
 static void try_binding(struct mw_arena *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = a->policy.mode == MPOL_DEFAULT ? NULL : map_pages(page);
+	void *p = a->policy.mode == MPOL_DEFAULT ? NULL : reserve(page);
 	if (!p)
 		return;
 	place_pages(a, p, page);
