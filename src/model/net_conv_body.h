@@ -53,8 +53,9 @@ MWK_INLINE void conv_line(int vectors, const struct mw_conv_shape *s, const floa
 	const int most = CONV_SUMS / vectors;
 	size_t step = (size_t)s->stride * s->in;
 	int left = (int)s->out_cols;
-#define CONV_TILES(k)                                                                    \
-	for (; left >= (k); left -= (k), x += (size_t)(k)*step, y += (size_t)(k)*s->out) \
+/* k <= most is known when compiling: larger tiles, which never run, would not fit. */
+#define CONV_TILES(k)                                                                                   \
+	for (; (k) <= most && left >= (k); left -= (k), x += (size_t)(k)*step, y += (size_t)(k)*s->out) \
 	conv_tile(k, vectors, s, x, wide, panel, n, y)
 	CONV_TILES(most);
 	CONV_TILES(8);
@@ -124,8 +125,8 @@ MWK_INLINE void conv_weight_rows(int vectors, const struct mw_conv_shape *s, con
 {
 	const int most = CONV_SUMS / vectors;
 	int left = (int)(s->kernel * s->in);
-#define CONV_TILES(k)                                                             \
-	for (; left >= (k); left -= (k), x += (k), dweight += (size_t)(k)*s->out) \
+#define CONV_TILES(k)                                                                            \
+	for (; (k) <= most && left >= (k); left -= (k), x += (k), dweight += (size_t)(k)*s->out) \
 	conv_weight_tile(k, vectors, s, x, wide, dy, n, dweight)
 	CONV_TILES(most);
 	CONV_TILES(8);
