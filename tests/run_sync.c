@@ -87,7 +87,7 @@ static void plain_round(struct plain *p, uint64_t t)
 	for (uint32_t w = 0; w < n; w++)
 		mw_order_draw(&p->order[w], p->row + (size_t)w * b, b);
 	full_gradient(p, n * b);
-	run->optim->ops->dense(run->optim, &s, p->state, run->model->dim, p->x, p->g, p->g, run->model->dim);
+	mw_optim_dense(run->optim, &s, p->state, run->model->dim, p->x, p->g, p->g, run->model->dim);
 	for (size_t i = 0; i < run->model->dim; i++)
 		p->x[i] += p->g[i];
 }

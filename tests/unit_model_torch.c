@@ -127,7 +127,7 @@ static void step(struct bed *b, uint64_t t)
 {
 	struct mw_step s = { .rate = b->rate, .t = t };
 	size_t dim = b->model->dim;
-	b->optim->ops->dense(b->optim, &s, b->state, dim, b->x, b->g, b->g, dim);
+	mw_optim_dense(b->optim, &s, b->state, dim, b->x, b->g, b->g, dim);
 	for (size_t i = 0; i < dim; i++)
 		b->x[i] += b->g[i];
 }

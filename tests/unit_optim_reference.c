@@ -36,7 +36,7 @@ static void step_dense(struct walk *w, int t)
 	struct mw_step s = { .rate = RATE, .t = (uint64_t)t };
 	for (int i = 0; i < N * COPIES; i++)
 		g[i] = grad[t][i % N];
-	w->o->ops->dense(w->o, &s, w->state, 1000, w->o->needs_x ? w->x : NULL, g, g, N * COPIES);
+	mw_optim_dense(w->o, &s, w->state, 1000, w->o->needs_x ? w->x : NULL, g, g, N * COPIES);
 	for (int i = 0; i < N * COPIES; i++)
 		w->x[i] += g[i];
 }
@@ -52,7 +52,7 @@ static void step_sparse(struct walk *w, int t, uint32_t width)
 		group[i] = (uint32_t)(i * 37 % n);
 	for (int i = 0; i < N * COPIES; i++)
 		g[i] = grad[t][i % N];
-	w->o->ops->sparse(w->o, &s, w->state, group, n, width, w->o->needs_x ? w->x : NULL, g, g);
+	mw_optim_sparse(w->o, &s, w->state, group, n, width, w->o->needs_x ? w->x : NULL, g, g);
 	for (int i = 0; i < N * COPIES; i++)
 		w->x[i] += g[i];
 }
@@ -141,7 +141,7 @@ static void no_correction(void **state)
 	float s[3] = { 0 }, g = 2, d;
 	struct mw_step step = { .rate = 0.5f, .t = 0 };
 	assert_int_equal(mw_optim_new(ops, options, &o, NULL), 0);
-	o->ops->dense(o, &step, s, 1, NULL, &g, &d, 1);
+	mw_optim_dense(o, &step, s, 1, NULL, &g, &d, 1);
 	assert_float_equal(d, -0.5f * 0.2f / (sqrtf(0.004f) + 1e-8f), 1e-6f);
 	assert_float_equal(s[0], 0.2f, 1e-7f);
 	assert_float_equal(s[1], 0.004f, 1e-8f);
@@ -158,7 +158,7 @@ static void late_steps(void **state)
 	assert_int_equal(mw_optim_new(mw_optim_find("adam"), NULL, &o, NULL), 0);
 	float s[2] = { 1, 4 }, g = 1, d;
 	struct mw_step step = { .rate = 1, .t = UINT64_MAX - 1 };
-	o->ops->dense(o, &step, s, 1, NULL, &g, &d, 1);
+	mw_optim_dense(o, &step, s, 1, NULL, &g, &d, 1);
 	assert_float_equal(d, -1 / sqrtf(0.999f * 4 + 0.001f), 1e-6f);
 	mw_optim_free(o);
 }
@@ -173,7 +173,7 @@ static void plain_sgd(void **state)
 	assert_true(o->plain && !o->needs_x && o->fields == 0);
 	float g[3] = { 0.1f, -3.7f, 1e-30f }, d[3];
 	struct mw_step step = { .rate = 0.3f, .t = 5 };
-	o->ops->dense(o, &step, NULL, 0, NULL, g, d, 3);
+	mw_optim_dense(o, &step, NULL, 0, NULL, g, d, 3);
 	for (int i = 0; i < 3; i++)
 		assert_true(d[i] == -0.3f * g[i]);
 	mw_optim_free(o);
@@ -211,7 +211,7 @@ static void no_x_no_decay(void **state)
 					x[j] = (float)(j % 7) - 3.5f;
 				}
 				for (int i = 0; i < 3; i++)
-					ops->dense(o[i], &step, s[i], DIM, i ? NULL : x, g, d[i], DIM);
+					mw_optim_dense(o[i], &step, s[i], DIM, i ? NULL : x, g, d[i], DIM);
 				for (int j = 0; j < DIM; j++)
 					assert_true(d[1][j] == d[2][j]);
 			}

@@ -10,6 +10,7 @@
 #include "base/kernel_tables.h"
 #include "base/rng.h"
 #include "model/link.h"
+#include "optim/rules.h"
 #include "run/burst.h"
 
 enum { ROWS = 70, LD = 208, STEPS = 64 };
@@ -209,8 +210,105 @@ static void sparse_rows(void **state)
 		}
 }
 
+/* --- CSR rows, an optimizer with a state ---------------------------------------------------------------------------- */
+
+enum { RECORD = 4 };
+static float state_got[(FEATURES + 1) * RECORD], state_want[(FEATURES + 1) * RECORD];
+
+/* The rule on one parameter at a time, then the push of its delta, as the phases of worker.c round them. */
+static void state_step(const struct mw_optim *o, const struct mw_coef *c, uint32_t at, float v, double weight)
+{
+	float delta;
+	mw_rules_portable.sparse[o->rule](c, state_want, &at, 1, 1, NULL, &v, &delta);
+	sparse_want[at] += weight == 1 ? delta : (float)(delta * weight);
+}
+
+static void state_row(const struct mw_kernels *k, const struct mw_optim *o, const struct mw_linear *lin,
+	uint64_t row, uint64_t t, double weight, float *z)
+{
+	uint64_t begin = row_ptr[row], n = row_ptr[row + 1] - begin;
+	struct mw_step s = { .rate = rate, .t = t };
+	struct mw_coef c = o->ops->coef(o, &s);
+	*z = k->dot_sparse(sparse_want, col + begin, val + begin, n) +
+	     (lin->bias ? sparse_want[FEATURES] : 0);
+	c.scale = mw_link_dloss(lin->link, *z, labels[row]);
+	for (uint64_t j = begin; j < begin + n; j++)
+		state_step(o, &c, col[j], val[j], weight);
+	if (lin->bias)
+		state_step(o, &c, FEATURES, 1, weight);
+}
+
+static void state_one(enum mw_isa isa, const struct mw_optim *o, const struct mw_linear *lin, double weight,
+	bool own, bool atomic)
+{
+	static uint32_t group[LONGEST + 17];
+	static float delta[LONGEST + 17];
+	const struct mw_kernels *k = mw_kernels_of(isa);
+	struct mw_dataset d = { .kind = MW_X_CSR,
+		.rows = SPARSE_ROWS,
+		.features = FEATURES,
+		.row_ptr = row_ptr,
+		.col = col,
+		.val = val,
+		.y = labels };
+	uint64_t order[STEPS + MW_BURST_AHEAD], pushes = 5, examples = 6, steps = 7;
+	float last = 0, z = 0;
+	for (int i = 0; i < STEPS + MW_BURST_AHEAD; i++)
+		order[i] = (uint64_t)(i * 29 + 3) % SPARSE_ROWS;
+	fill_sparse();
+	memset(state_got, 0, sizeof(state_got));
+	memset(state_want, 0, sizeof(state_want));
+	struct mw_burst b = { .data = &d,
+		.linear = lin,
+		.x = sparse_x,
+		.row = order,
+		.n = STEPS,
+		.ahead = STEPS + MW_BURST_AHEAD,
+		.rate = rate,
+		.weight = weight,
+		.own = own,
+		.atomic = atomic,
+		.optim = o,
+		.state = state_got,
+		.t = 10,
+		.group = group,
+		.delta = delta,
+		.pushes = &pushes,
+		.examples = &examples,
+		.steps = &steps,
+		.margin = &last };
+	burst_of(isa)(&b);
+	for (uint64_t i = 0; i < STEPS; i++)
+		state_row(k, o, lin, order[i], 10 + i, weight, &z);
+	assert_memory_equal(&last, &z, sizeof(z));
+	for (int j = 0; j < FEATURES + 32; j++)
+		if (memcmp(&sparse_x[j], &sparse_want[j], sizeof(float)))
+			fail_msg("%s, %s, own %d, coordinate %d: %a, not %a", k->name, o->ops->name, own, j,
+				(double)sparse_x[j], (double)sparse_want[j]);
+	assert_memory_equal(state_got, state_want, sizeof(state_got));
+	assert_int_equal(pushes, 5 + STEPS);
+}
+
+static void state_rows(void **unused)
+{
+	static const double weights[] = { 1, 0.25, 1. / 3 };
+	(void)unused;
+	for (const struct mw_optim_ops *const *ops = mw_optims; *ops; ops++) {
+		struct mw_optim *o;
+		assert_int_equal(mw_optim_new(*ops, NULL, &o, NULL), 0);
+		for (int isa = 0; o->fields && isa < MW_ISA_COUNT; isa++)
+			for (int c = 0; mw_kernels_of((enum mw_isa)isa) && c < 18; c++) {
+				struct mw_linear lin = { .link = MW_LINK_LOGISTIC, .bias = c & 1 };
+				state_one((enum mw_isa)isa, o, &lin, weights[c / 6], c / 2 % 3 == 0,
+					c / 2 % 3 == 1);
+			}
+		mw_optim_free(o);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(dense_rows), cmocka_unit_test(sparse_rows) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(dense_rows), cmocka_unit_test(sparse_rows),
+		cmocka_unit_test(state_rows) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

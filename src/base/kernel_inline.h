@@ -309,6 +309,11 @@ MWK_INLINE mwk_d mwk_load_d(const float *p)
 	return *(const mwk_d_mem *)p;
 }
 
+MWK_INLINE void mwk_store_d(float *p, mwk_d v)
+{
+	*(mwk_d_mem *)p = v;
+}
+
 MWK_INLINE mwk_d mwk_set1_d(float a)
 {
 #if MWK_DOT_LANES == 8

@@ -36,14 +36,13 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	return 0;
 }
 
-static struct mw_coef prepare(const struct adagrad *a, const struct mw_step *s)
+static struct mw_coef coef(const struct mw_optim *o, const struct mw_step *s)
 {
+	const struct adagrad *a = o->priv;
 	return (struct mw_coef){
 		.rate = s->rate, .eps = a->eps, .couple = a->decay.couple, .shrink = a->decay.shrink * s->rate
 	};
 }
-
-MW_OPTIM_FUNCTIONS(prepare)
 
 const struct mw_optim_ops mw_optim_adagrad = {
 	.name = "adagrad",
@@ -51,7 +50,5 @@ const struct mw_optim_ops mw_optim_adagrad = {
 	.options = options,
 	.option_size = sizeof(struct adagrad_options),
 	.setup = setup,
-	.dense = dense,
-	.sparse = sparse,
-	.row = row,
+	.coef = coef,
 };

@@ -66,6 +66,22 @@ void mw_optim_free(struct mw_optim *o)
 	mw_free(o);
 }
 
+void mw_optim_dense(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,
+	const float *x, const float *g, float *delta, size_t n)
+{
+	struct mw_coef c = o->ops->coef(o, s);
+	c.scale = 1;
+	mw_rules()->dense[o->rule](&c, state, stride, o->needs_x ? x : NULL, g, delta, n);
+}
+
+void mw_optim_sparse(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
+	size_t n, uint32_t width, const float *x, const float *g, float *delta)
+{
+	struct mw_coef c = o->ops->coef(o, s);
+	c.scale = 1;
+	mw_rules()->sparse[o->rule](&c, state, group, n, width, o->needs_x ? x : NULL, g, delta);
+}
+
 struct mw_decay mw_decay_init(struct mw_optim *o, const struct mw_decay_options *p)
 {
 	float d = (float)p->weight_decay;

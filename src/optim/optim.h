@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/option.h"
+#include "optim/rules.h"
 
 /* Floats that a parameter's fields take in the sparse layout: three fill four, so that a record is one vector load. */
 #define MW_OPTIM_RECORD(fields) ((fields) == 3 ? 4u : (uint32_t)(fields))
@@ -39,23 +40,24 @@ struct mw_optim_ops {
 	size_t option_size;
 	int (*setup)(struct mw_optim *o, const void *options, struct mw_err *err);
 	void (*fini)(struct mw_optim *o);
-	/* Dense: field f of parameter i is state[f * stride + i]. x NULL: no weight decay on these parameters
-	 * (whatever needs_x says), else it is there if needs_x. delta may alias g. */
-	void (*dense)(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,
-		const float *x, const float *g, float *delta, size_t n);
-	/* Sparse: field f of parameter p = group[i] * width + j is state[p * MW_OPTIM_RECORD(fields) + f]; x, g, delta are
-	 * compact. */
-	void (*sparse)(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
-		size_t n, uint32_t width, const float *x, const float *g, float *delta);
-	/* Sparse, single parameters, no weight decay, the gradient coef * val[i]: a row of a linear model. */
-	void (*row)(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
-		size_t n, float coef, const float *val, float *delta);
+	/* The constants of a step; what gradients are multiplied by (scale) is the caller's. */
+	struct mw_coef (*coef)(const struct mw_optim *o, const struct mw_step *s);
 };
 
 /* Allocate and set up; options: the struct its table fills (NULL: defaults). *out is owned by the caller. */
 int mw_optim_new(
 	const struct mw_optim_ops *ops, const void *options, struct mw_optim **out, struct mw_err *err);
 void mw_optim_free(struct mw_optim *o);
+
+/*
+ * Dense: field f of parameter i is state[f * stride + i]. x NULL: no weight decay on these parameters (whatever needs_x says),
+ * else it is there if needs_x. delta may alias g.
+ */
+void mw_optim_dense(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride,
+	const float *x, const float *g, float *delta, size_t n);
+/* Sparse: field f of parameter p = group[i] * width + j is state[p * MW_OPTIM_RECORD(fields) + f]; x, g, delta are compact. */
+void mw_optim_sparse(const struct mw_optim *o, const struct mw_step *s, float *state, const uint32_t *group,
+	size_t n, uint32_t width, const float *x, const float *g, float *delta);
 
 /* All optimizers of registry.def, NULL-terminated; and the one of this name, or NULL. */
 extern const struct mw_optim_ops *const mw_optims[];

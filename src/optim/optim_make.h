@@ -45,29 +45,4 @@ struct mw_decay mw_decay_init(struct mw_optim *o, const struct mw_decay_options 
 /* Choose the arithmetic: sets o->rule and o->fields. */
 void mw_optim_rule(struct mw_optim *o, enum mw_rule rule);
 
-/* The functions of an ops table: coefficients by `prepare`, arithmetic by the rule. */
-#define MW_OPTIM_FUNCTIONS(prepare)                                                                       \
-	static void dense(const struct mw_optim *o, const struct mw_step *s, float *state, size_t stride, \
-		const float *x, const float *g, float *delta, size_t n)                                   \
-	{                                                                                                 \
-		struct mw_coef c = prepare(o->priv, s);                                                   \
-		c.scale = 1;                                                                              \
-		mw_rules()->dense[o->rule](&c, state, stride, o->needs_x ? x : NULL, g, delta, n);        \
-	}                                                                                                 \
-	static void sparse(const struct mw_optim *o, const struct mw_step *s, float *state,               \
-		const uint32_t *group, size_t n, uint32_t width, const float *x, const float *g,          \
-		float *delta)                                                                             \
-	{                                                                                                 \
-		struct mw_coef c = prepare(o->priv, s);                                                   \
-		c.scale = 1;                                                                              \
-		mw_rules()->sparse[o->rule](&c, state, group, n, width, o->needs_x ? x : NULL, g, delta); \
-	}                                                                                                 \
-	static void row(const struct mw_optim *o, const struct mw_step *s, float *state,                  \
-		const uint32_t *group, size_t n, float coef, const float *val, float *delta)              \
-	{                                                                                                 \
-		struct mw_coef c = prepare(o->priv, s);                                                   \
-		c.scale = coef;                                                                           \
-		mw_rules()->sparse[o->rule](&c, state, group, n, 1, NULL, val, delta);                    \
-	}
-
 #endif

@@ -41,8 +41,9 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	return 0;
 }
 
-static struct mw_coef prepare(const struct rmsprop *a, const struct mw_step *s)
+static struct mw_coef coef(const struct mw_optim *o, const struct mw_step *s)
 {
+	const struct rmsprop *a = o->priv;
 	return (struct mw_coef){ .rate = s->rate,
 		.keep2 = a->keep,
 		.take2 = a->take,
@@ -52,15 +53,11 @@ static struct mw_coef prepare(const struct rmsprop *a, const struct mw_step *s)
 		.shrink = a->decay.shrink * s->rate };
 }
 
-MW_OPTIM_FUNCTIONS(prepare)
-
 const struct mw_optim_ops mw_optim_rmsprop = {
 	.name = "rmsprop",
 	.summary = "RMSProp: gradients over their running root mean square",
 	.options = options,
 	.option_size = sizeof(struct rmsprop_options),
 	.setup = setup,
-	.dense = dense,
-	.sparse = sparse,
-	.row = row,
+	.coef = coef,
 };

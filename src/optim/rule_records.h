@@ -1,126 +1,105 @@
 /*
- * rule_records.h: the records of two or three fields of MWK_LANES parameters, each loaded and stored as a whole, to and from vectors of one field
- * each. Part of rule_body.h, for AVX2 and AVX-512.
+ * rule_records.h: the records of eight parameters, each loaded and stored as a whole, to and from vectors of one field each.
+ * For AVX2 and AVX-512: of sixteen parameters more lanes would be idle in a row's rest, and it was no faster.
  *
- * A vector is put together from quarters of four floats so that the transpositions, which stay within quarters, bring
+ * A vector is put together from halves of four floats so that the transpositions, which stay within halves, bring
  * parameter k to place k.
  */
+#ifndef MW_OPTIM_RULE_RECORDS_H
+#define MW_OPTIM_RULE_RECORDS_H
 
-#if MWK_LANES == 16
-#define QUARTERS 4
-INLINE mwk_v join(const mwk_q *q)
+#include "base/kernel_inline.h"
+
+MWK_INLINE mwk_d mwr_join(mwk_q low, mwk_q high)
 {
-	__m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(q[0]), q[1], 1),
-	       high = _mm256_insertf128_ps(_mm256_castps128_ps256(q[2]), q[3], 1);
-	return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+	return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
 }
-#define QUARTER(v, i)     ((mwk_q)_mm512_extractf32x4_ps(v, i))
-#define LOW_PAIRS(a, b)   ((mwk_v)_mm512_unpacklo_ps(a, b))
-#define HIGH_PAIRS(a, b)  ((mwk_v)_mm512_unpackhi_ps(a, b))
-#define SHUFFLE(a, b, by) ((mwk_v)_mm512_shuffle_ps(a, b, by))
-/* do_it(l) for every quarter: instructions want a constant */
-#define EACH_QUARTER(do_it) \
-	do_it(0);           \
-	do_it(1);           \
-	do_it(2);           \
-	do_it(3)
-#else
-#define QUARTERS          2
-INLINE mwk_v join(const mwk_q *q)
-{
-	return _mm256_insertf128_ps(_mm256_castps128_ps256(q[0]), q[1], 1);
-}
-#define QUARTER(v, i)     ((mwk_q)_mm256_extractf128_ps(v, i))
-#define LOW_PAIRS(a, b)   ((mwk_v)_mm256_unpacklo_ps(a, b))
-#define HIGH_PAIRS(a, b)  ((mwk_v)_mm256_unpackhi_ps(a, b))
-#define SHUFFLE(a, b, by) ((mwk_v)_mm256_shuffle_ps(a, b, by))
-#define EACH_QUARTER(do_it) \
-	do_it(0);           \
-	do_it(1)
-#endif
 
-/* shuffle_ps: the first two floats of a quarter of a and b, the last two, the even and the odd ones. */
-enum { FIRST = 0x44, LAST = 0xee, EVEN = 0x88, ODD = 0xdd };
+/* shuffle_ps: the first two floats of a half of a and b, the last two, the even and the odd ones. */
+enum { MWR_FIRST = 0x44, MWR_LAST = 0xee, MWR_EVEN = 0x88, MWR_ODD = 0xdd };
+#define MWR_SHUFFLE(a, b, by) ((mwk_d)_mm256_shuffle_ps(a, b, by))
+#define MWR_LOW_PAIRS(a, b)   ((mwk_d)_mm256_unpacklo_ps(a, b))
+#define MWR_HIGH_PAIRS(a, b)  ((mwk_d)_mm256_unpackhi_ps(a, b))
+#define MWR_LOW(v)            _mm256_castps256_ps128(v)
+#define MWR_HIGH(v)           _mm256_extractf128_ps(v, 1)
 
-#define RECORD(k) (at ? at[k] : state + (size_t)group[k] * MW_OPTIM_RECORD(fields))
-
-/* Records of four floats: the j-th of each quarter. */
-#define TAKE_FOURS(j)                                                 \
-	({                                                            \
-		mwk_q part_[QUARTERS];                                \
-		for (int l = 0; l < QUARTERS; l++)                    \
-			part_[l] = _mm_loadu_ps(RECORD(4 * l + (j))); \
-		join(part_);                                          \
-	})
-
-INLINE mwk_q take_pair(const float *a, const float *b)
+MWK_INLINE mwk_q mwr_take_pairs(const float *a, const float *b)
 {
 	__m128i low = _mm_loadl_epi64((const __m128i *)(const void *)a),
 		high = _mm_loadl_epi64((const __m128i *)(const void *)b);
 	return _mm_castsi128_ps(_mm_unpacklo_epi64(low, high));
 }
 
-INLINE void put_pair(float *a, float *b, mwk_q v)
+MWK_INLINE void mwr_put_pairs(float *a, float *b, mwk_q v)
 {
 	_mm_storel_epi64((__m128i *)(void *)a, _mm_castps_si128(v));
 	_mm_storel_epi64((__m128i *)(void *)b, _mm_castps_si128(_mm_movehl_ps(v, v)));
 }
 
-INLINE void take_records(
-	uint32_t fields, const float *state, const uint32_t *group, float *const *at, float (*s)[MWK_LANES])
+/* Where parameter k's record is; indices are loaded two at a time. */
+#define MWR_INDICES(group) \
+	uint64_t two_[4];  \
+	memcpy(two_, group, sizeof(two_))
+#define MWR_AT(k) (state + (size_t)((k) % 2 ? two_[(k) / 2] >> 32 : (uint32_t)two_[(k) / 2]) * record)
+
+MWK_INLINE void mwr_take(uint32_t fields, const float *state, const uint32_t *group, mwk_d *s)
 {
-	mwk_q part[QUARTERS], part2[QUARTERS];
-	if (fields == 2) {
-		for (int l = 0; l < QUARTERS; l++) {
-			part[l] = take_pair(RECORD(4 * l), RECORD(4 * l + 1));
-			part2[l] = take_pair(RECORD(4 * l + 2), RECORD(4 * l + 3));
-		}
-		mwk_v a = join(part), b = join(part2);
-		mwk_store(s[0], SHUFFLE(a, b, EVEN));
-		mwk_store(s[1], SHUFFLE(a, b, ODD));
+	const size_t record = MW_OPTIM_RECORD(fields);
+	if (!fields)
 		return;
+	MWR_INDICES(group);
+	if (fields == 1) {
+		s[0] = mwk_take_d(state, group);
+	} else if (fields == 2) {
+		mwk_d a = mwr_join(
+			      mwr_take_pairs(MWR_AT(0), MWR_AT(1)), mwr_take_pairs(MWR_AT(4), MWR_AT(5))),
+		      b = mwr_join(
+			      mwr_take_pairs(MWR_AT(2), MWR_AT(3)), mwr_take_pairs(MWR_AT(6), MWR_AT(7)));
+		s[0] = MWR_SHUFFLE(a, b, MWR_EVEN);
+		s[1] = MWR_SHUFFLE(a, b, MWR_ODD);
+	} else {
+#define MWR_FOURS(k) mwr_join(_mm_loadu_ps(MWR_AT(k)), _mm_loadu_ps(MWR_AT((k) + 4)))
+		mwk_d a = MWR_FOURS(0), b = MWR_FOURS(1), c = MWR_FOURS(2), d = MWR_FOURS(3);
+#undef MWR_FOURS
+		mwk_d ab = MWR_LOW_PAIRS(a, b),
+		      cd = MWR_LOW_PAIRS(c, d); /* fields 0 and 1 of two parameters */
+		s[0] = MWR_SHUFFLE(ab, cd, MWR_FIRST);
+		s[1] = MWR_SHUFFLE(ab, cd, MWR_LAST);
+		s[2] = MWR_SHUFFLE(MWR_HIGH_PAIRS(a, b), MWR_HIGH_PAIRS(c, d), MWR_FIRST);
 	}
-	mwk_v a = TAKE_FOURS(0), b = TAKE_FOURS(1), c = TAKE_FOURS(2), d = TAKE_FOURS(3);
-	mwk_v ab = LOW_PAIRS(a, b), cd = LOW_PAIRS(c, d); /* fields 0 and 1 of two parameters */
-	mwk_store(s[0], SHUFFLE(ab, cd, FIRST));
-	mwk_store(s[1], SHUFFLE(ab, cd, LAST));
-	mwk_store(s[2], SHUFFLE(HIGH_PAIRS(a, b), HIGH_PAIRS(c, d), FIRST));
 }
 
-INLINE void put_records(
-	uint32_t fields, float (*s)[MWK_LANES], float *state, const uint32_t *group, float *const *at)
+MWK_INLINE void mwr_put(uint32_t fields, const mwk_d *s, float *state, const uint32_t *group)
 {
-	mwk_v low = LOW_PAIRS(mwk_load(s[0]), mwk_load(s[1])),
-	      high = HIGH_PAIRS(mwk_load(s[0]), mwk_load(s[1]));
-	if (fields == 2) {
-#define PUT_PAIRS(l)                                                                  \
-	do {                                                                          \
-		put_pair(RECORD(4 * (l)), RECORD(4 * (l) + 1), QUARTER(low, l));      \
-		put_pair(RECORD(4 * (l) + 2), RECORD(4 * (l) + 3), QUARTER(high, l)); \
-	} while (0)
-		EACH_QUARTER(PUT_PAIRS);
+	const size_t record = MW_OPTIM_RECORD(fields);
+	if (!fields)
+		return;
+	if (fields == 1) {
+		mwk_put_vector(state, group, s[0]);
 		return;
 	}
-	mwk_v none = mwk_set1(0), low2 = LOW_PAIRS(mwk_load(s[2]), none),
-	      high2 = HIGH_PAIRS(mwk_load(s[2]), none);
-	mwk_v a = SHUFFLE(low, low2, FIRST), b = SHUFFLE(low, low2, LAST), c = SHUFFLE(high, high2, FIRST),
-	      d = SHUFFLE(high, high2, LAST);
-#define PUT_FOURS(l)                                               \
-	do {                                                       \
-		_mm_storeu_ps(RECORD(4 * (l)), QUARTER(a, l));     \
-		_mm_storeu_ps(RECORD(4 * (l) + 1), QUARTER(b, l)); \
-		_mm_storeu_ps(RECORD(4 * (l) + 2), QUARTER(c, l)); \
-		_mm_storeu_ps(RECORD(4 * (l) + 3), QUARTER(d, l)); \
+	MWR_INDICES(group);
+	mwk_d low = MWR_LOW_PAIRS(s[0], s[1]), high = MWR_HIGH_PAIRS(s[0], s[1]);
+	if (fields == 2) {
+		mwr_put_pairs(MWR_AT(0), MWR_AT(1), MWR_LOW(low));
+		mwr_put_pairs(MWR_AT(2), MWR_AT(3), MWR_LOW(high));
+		mwr_put_pairs(MWR_AT(4), MWR_AT(5), MWR_HIGH(low));
+		mwr_put_pairs(MWR_AT(6), MWR_AT(7), MWR_HIGH(high));
+		return;
+	}
+	const mwk_d none = mwk_set1_d(0);
+	mwk_d low2 = MWR_LOW_PAIRS(s[2], none), high2 = MWR_HIGH_PAIRS(s[2], none);
+#define MWR_PUT(k, v)                                         \
+	do {                                                  \
+		mwk_d v_ = (v);                               \
+		_mm_storeu_ps(MWR_AT(k), MWR_LOW(v_));        \
+		_mm_storeu_ps(MWR_AT((k) + 4), MWR_HIGH(v_)); \
 	} while (0)
-	EACH_QUARTER(PUT_FOURS);
+	MWR_PUT(0, MWR_SHUFFLE(low, low2, MWR_FIRST));
+	MWR_PUT(1, MWR_SHUFFLE(low, low2, MWR_LAST));
+	MWR_PUT(2, MWR_SHUFFLE(high, high2, MWR_FIRST));
+	MWR_PUT(3, MWR_SHUFFLE(high, high2, MWR_LAST));
+#undef MWR_PUT
 }
 
-/* The first n. */
-INLINE void put_part(float *p, mwk_v v, size_t n)
-{
-#if MWK_LANES == 16
-	_mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v);
-#else
-	memcpy(p, &v, n * sizeof(*p));
 #endif
-}

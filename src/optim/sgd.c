@@ -44,15 +44,14 @@ static int setup(struct mw_optim *o, const void *options_, struct mw_err *err)
 	return 0;
 }
 
-static struct mw_coef prepare(const struct sgd *p, const struct mw_step *s)
+static struct mw_coef coef(const struct mw_optim *o, const struct mw_step *s)
 {
+	const struct sgd *p = o->priv;
 	return (struct mw_coef){ .rate = s->rate,
 		.momentum = p->momentum,
 		.couple = p->decay.couple,
 		.shrink = p->decay.shrink * s->rate };
 }
-
-MW_OPTIM_FUNCTIONS(prepare)
 
 const struct mw_optim_ops mw_optim_sgd = {
 	.name = "sgd",
@@ -60,7 +59,5 @@ const struct mw_optim_ops mw_optim_sgd = {
 	.options = options,
 	.option_size = sizeof(struct sgd_options),
 	.setup = setup,
-	.dense = dense,
-	.sparse = sparse,
-	.row = row,
+	.coef = coef,
 };

@@ -120,50 +120,7 @@ static inline __attribute__((always_inline)) void run_sparse(
 	count_burst(b, z);
 }
 
-/* --- CSR rows, an optimizer with a state --------------------------------------------------------------------------- */
-
-static void add_delta(const struct mw_burst *b, const uint32_t *group, size_t n)
-{
-	for (size_t i = 0; b->weight != 1 && i < n; i++)
-		b->delta[i] = (float)(b->delta[i] * b->weight);
-	if (!b->atomic)
-		mwk_scatter_groups(b->delta, group, n, 1, b->x);
-	for (size_t i = 0; b->atomic && i < n; i++)
-		mw_add_atomic(&b->x[group[i]], b->delta[i]);
-}
-
-/* The row's columns are the groups of its delta: nothing is gathered, and copied only to put the bias behind them. */
-static void run_state(const struct mw_burst *b)
-{
-	const struct mw_dataset *d = b->data;
-	const struct mw_linear *lin = b->linear;
-	uint64_t done = *b->pushes;
-	float z = 0;
-	for (uint32_t i = 0; i < b->n; i++) {
-		uint64_t row = b->row[i], o = d->row_ptr[row];
-		size_t n = d->row_ptr[row + 1] - o;
-		const uint32_t *group = d->col + o;
-		const float *val = d->val + o;
-		struct mw_step s = { .rate = b->rate, .t = b->t + i };
-		fetch_ahead(b, i);
-		z = margin(b, o, n, lin->bias, NULL);
-		float coef = mw_link_dloss(lin->link, z, d->y[row]);
-		if (lin->bias) {
-			memcpy(b->group, group, n * sizeof(*group));
-			memcpy(b->delta, val, n * sizeof(*val));
-			b->group[n] = d->features;
-			b->delta[n++] = 1;
-			group = b->group;
-			val = b->delta;
-		}
-		b->optim->ops->row(b->optim, &s, b->state, group, n, coef, val, b->delta);
-		add_delta(b, group, n);
-		if (b->tally)
-			count_push(b);
-		__atomic_store_n(b->pushes, done + i + 1, __ATOMIC_RELAXED);
-	}
-	count_burst(b, z);
-}
+#include "run/burst_state.h"
 
 /* --- dense rows --------------------------------------------------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ void mw_optimize_dense(const struct mw_run *run, const struct mw_step *s, float 
 		size_t a = run->span[i].from > from ? run->span[i].from : from,
 		       b = run->span[i].to < to ? run->span[i].to : to;
 		if (a < b)
-			o->ops->dense(o, s, state ? state + a : NULL, dim,
+			mw_optim_dense(o, s, state ? state + a : NULL, dim,
 				x && run->span[i].decay ? x + a : NULL, d + a, d + a, b - a);
 	}
 	for (size_t i = from > trained ? from : trained; i < to; i++)

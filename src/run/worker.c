@@ -141,7 +141,7 @@ static void optimize(
 	struct mw_step s = { .rate = rate, .t = t };
 	const struct mw_optim *o = run->optim;
 	if (run->form == MW_FORM_SPARSE)
-		o->ops->sparse(o, &s, state, d->group, d->n, run->model->width, x, d->d, d->d);
+		mw_optim_sparse(o, &s, state, d->group, d->n, run->model->width, x, d->d, d->d);
 	else
 		mw_optimize_dense(run, &s, state, x, d->d, 0, run->model->dim);
 }
