@@ -47,10 +47,10 @@ static void test_cost_decides(void **state)
 	CHOOSES(chosen(s), "hogwild", 0);
 	s.hot = 0.019;
 	CHOOSES(chosen(s), "cached", 2048);
-	/* a merge in 5 % of 300 * 1.7 ns: 1083 steps */
+	/* a merge in 5 % of 300 * 1.7 ns: 1083.1 steps */
 	s = sparse;
 	s.touched = s.lines = 300;
-	CHOOSES(chosen(s), "cached", 1083);
+	CHOOSES(chosen(s), "cached", 1084);
 	/* Merging ever more parameters: 2048 steps at most between merges that take 0.5 ns each. */
 	s = sparse;
 	s.dim = 3e6;
@@ -60,7 +60,7 @@ static void test_cost_decides(void **state)
 	/* An epoch of few steps has eight merges. */
 	s = sparse;
 	s.epoch_steps = 2100;
-	CHOOSES(chosen(s), "cached", 262);
+	CHOOSES(chosen(s), "cached", 263); /* 262.5 */
 	/* Four parameters: one line that travels costs less than merging after every step. */
 	s = (struct mw_sharing){ .workers = 2,
 		.dim = 4,
@@ -73,6 +73,53 @@ static void test_cost_decides(void **state)
 	CHOOSES(chosen(s), "hogwild", 0);
 }
 
+/*
+ * One worker suffices where several only wait for each other: 75 values take 127.5 ns, and sharing 75 lines 750 at two workers, 1312.5 at
+ * eight, 1406.25 at sixteen, so that sixteen get more done in spite of it.
+ */
+static void test_one_suffices(void **state)
+{
+	(void)state;
+	struct mw_sharing s = sparse;
+	assert_false(chosen(s).one);
+	s.curvature = 0.125; /* merging after 12 steps costs more than sharing */
+	CHOOSES(chosen(s), "hogwild", 0);
+	assert_true(chosen(s).one);
+	s.workers = 8;
+	assert_true(chosen(s).one);
+	s.workers = 16;
+	assert_false(chosen(s).one);
+	s.workers = 2;
+	s.hot = 0.16; /* 120 ns: two workers get a little more done */
+	assert_false(chosen(s).one);
+	s.hot = 0.18;
+	assert_true(chosen(s).one);
+	s.hot = 1;
+	s.sparse = false; /* what a dense step takes isn't known well enough */
+	assert_false(chosen(s).one);
+}
+
+/* Whole steps: 1.9 become 2, not one that merges twice as often; but not where that would come too close to the limit. */
+static void test_whole_periods(void **state)
+{
+	(void)state;
+	struct mw_sharing s = { .workers = 2,
+		.dim = 7850,
+		.batch = 16,
+		.touched = 7850,
+		.lines = 491,
+		.hot = 1,
+		.curvature = 0.847,
+		.epoch_steps = 1875 };
+	double limit = -log(1 - 0.8);
+	assert_float_equal(chosen(s).steps_max, limit / 0.847, 1e-9);
+	CHOOSES(chosen(s), "cached", 2);
+	s.curvature = 0.94; /* 2 steps: a = 0.847 */
+	CHOOSES(chosen(s), "cached", 2);
+	s.curvature = 0.96; /* 2 steps: a = 0.853; and merging after each costs 7925 ns, sharing 4910 */
+	CHOOSES(chosen(s), "hogwild", 0);
+}
+
 /* Periods of 3 and more workers: 0.8 of where e(k+1) = e(k) - a e(k-n+1), a = 1 - exp(-curvature * period), begins to grow. */
 static void test_step_size_decides(void **state)
 {
@@ -80,16 +127,16 @@ static void test_step_size_decides(void **state)
 	struct mw_sharing s = sparse;
 	s.curvature = 0.00125;
 	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8) / 0.00125, 1e-9);
-	CHOOSES(chosen(s), "cached", 1287);
-	s.curvature = 0.125; /* 12 steps: merging would cost more than sharing */
+	CHOOSES(chosen(s), "cached", 1288); /* 1287.55 */
+	s.curvature = 0.125;                /* 12 steps: merging would cost more than sharing */
 	CHOOSES(chosen(s), "hogwild", 0);
 	s.curvature = 0.00125;
 	s.workers = 3;
 	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.6180339887) / 0.00125, 1e-3);
 	s.workers = 8;
 	assert_float_equal(chosen(s).steps_max, -log(1 - 0.8 * 0.2090569265) / 0.00125, 1e-3);
-	CHOOSES(chosen(s), "cached", 146);
-	s.workers = 64; /* 16 steps: merging would cost more than sharing */
+	CHOOSES(chosen(s), "cached", 147); /* 146.6 */
+	s.workers = 64;                    /* 16 steps: merging would cost more than sharing */
 	CHOOSES(chosen(s), "hogwild", 0);
 	/* not known: of an epoch's rows, others may add 1/64 unseen; of dense ones 1/256 */
 	s = sparse;
@@ -111,6 +158,41 @@ static void picks(const char *options, const char *protocol, int64_t every)
 		fail_msg("%s: %s every %lld (%s)", options, t.run->protocol->ops->name,
 			(long long)t.run->knobs.mix_every, t.run->why);
 	assert_true(*t.run->why);
+	run_close(&t);
+}
+
+/* Of auto workers one may be left, if nothing is asked about several; the recorded options repeat that. */
+static void test_leaves_one(void **state)
+{
+	(void)state;
+#define WAITS "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=1 epochs=1 " /* and a bias */
+	struct test_run t;
+	run_prepare(&t, WAITS TWO);
+	assert_string_equal(t.run->protocol->ops->name, "hogwild");
+	assert_int_equal(t.run->n_workers, 2);
+	assert_non_null(strstr(t.run->why, "--workers 1 would do as well"));
+	run_close(&t);
+	run_prepare(&t, WAITS);
+	assert_string_equal(t.run->protocol->ops->name, "sequential");
+	assert_int_equal(t.run->n_workers, 1);
+	assert_int_equal(t.run->layout->n_workers, 1);
+	json_t *config = mw_job_config(t.job);
+	assert_string_equal(json_string_value(json_object_get(config, "workers")), "1");
+	assert_string_equal(json_string_value(json_object_get(config, "protocol")), "sequential");
+	json_decref(config);
+	run_start(&t);
+	run_whole(&t);
+	assert_int_equal(run_pushes(&t), 20000);
+	run_close(&t);
+	uint32_t cpus;
+	run_prepare(&t, WAITS "protocol=hogwild");
+	cpus = t.run->n_workers;
+	run_close(&t);
+	run_prepare(&t, WAITS "estimate=trace");
+	assert_int_equal(t.run->n_workers, cpus);
+	run_close(&t);
+	run_prepare(&t, WAITS "data-place=shard");
+	assert_int_equal(t.run->n_workers, cpus);
 	run_close(&t);
 }
 
@@ -211,6 +293,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cost_decides),
 		cmocka_unit_test(test_step_size_decides),
+		cmocka_unit_test(test_one_suffices),
+		cmocka_unit_test(test_whole_periods),
+		cmocka_unit_test(test_leaves_one),
 		cmocka_unit_test(test_data_decide),
 		cmocka_unit_test(test_repeats),
 		cmocka_unit_test(test_names_same_run),

@@ -94,33 +94,6 @@ static int make_schedules(struct mw_run *run, struct mw_err *err)
 
 /* --- workers and protocol ---------------------------------------------------------------------------------------- */
 
-static int make_layout(struct mw_run *run, struct mw_err *err)
-{
-	const struct mw_train_options *o = run->opt;
-	struct mw_layout_request req = { .workers = o->workers,
-		.bind = o->bind,
-		.places = (enum mw_places)o->places,
-		.no_smt = o->no_smt,
-		.controller_cpu = o->controller_cpu,
-		.oversubscribe = o->oversubscribe,
-		.virtual_workers = o->engine == MW_ENGINE_SIM,
-		.topology = o->topology,
-		.mem = (enum mw_mem)o->mem,
-		.mem_strict = o->mem_strict };
-	mw_thp_set((enum mw_thp)o->thp);
-	if (!strcmp(o->protocol, "sequential")) {
-		if (strcmp(o->workers, "auto") && strcmp(o->workers, "1"))
-			MW_FAIL(err, USAGE,
-				"--protocol sequential has one worker; for %s choose hogwild or another "
-				"protocol",
-				o->workers);
-		req.workers = "1";
-	}
-	MW_TRY(mw_layout_new(&req, &run->layout, err));
-	run->n_workers = run->layout->n_workers;
-	return 0;
-}
-
 static int make_protocol(struct mw_run *run, struct mw_err *err)
 {
 	const struct mw_train_options *o = run->opt;
@@ -512,7 +485,7 @@ int mw_run_new_with(
 	/* What can be wrong is found before the data are loaded, as far as it can be. */
 	MW_TRY(make_schedules(run, err));
 	MW_TRY(mw_stale_parse(run->opt->stale_policy, &run->stale, err));
-	MW_TRY(make_layout(run, err));
+	MW_TRY(mw_setup_layout(run, err));
 	bool named = strcmp(run->opt->protocol, "auto");
 	if (named)
 		MW_TRY(setup_protocol(run, err));

@@ -1,7 +1,39 @@
-/* setup_data.c: the data of a run, and who gets which rows. */
+/* setup_data.c: the workers of a run, its data, and who gets which rows. */
+#include <string.h>
+
+#include "base/mem.h"
 #include "run/run.h"
 #include "run/setup_impl.h"
 #include "run/train.h"
+
+int mw_setup_layout(struct mw_run *run, struct mw_err *err)
+{
+	const struct mw_train_options *o = run->opt;
+	struct mw_layout_request req = { .workers = o->workers,
+		.bind = o->bind,
+		.places = (enum mw_places)o->places,
+		.no_smt = o->no_smt,
+		.controller_cpu = o->controller_cpu,
+		.oversubscribe = o->oversubscribe,
+		.virtual_workers = o->engine == MW_ENGINE_SIM,
+		.topology = o->topology,
+		.mem = (enum mw_mem)o->mem,
+		.mem_strict = o->mem_strict };
+	mw_thp_set((enum mw_thp)o->thp);
+	if (!strcmp(o->protocol, "sequential")) {
+		if (strcmp(o->workers, "auto") && strcmp(o->workers, "1"))
+			MW_FAIL(err, USAGE,
+				"--protocol sequential has one worker; for %s choose hogwild or another "
+				"protocol",
+				o->workers);
+		req.workers = "1";
+	}
+	mw_layout_free(run->layout);
+	run->layout = NULL;
+	MW_TRY(mw_layout_new(&req, &run->layout, err));
+	run->n_workers = run->layout->n_workers;
+	return 0;
+}
 
 /* Who gets which rows, and what is done to them. */
 static int deal_data(struct mw_run *run, struct mw_err *err)

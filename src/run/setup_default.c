@@ -24,8 +24,9 @@
 /* Merging more rarely than costs this share of the time, or than every PERIOD_MAX steps, gains little and may cost loss. */
 #define MERGE_SHARE 0.05
 #define PERIOD_MAX  2048.0
-/* Of the limit of stability. */
+/* Of the limit of stability; and what rounding a period up to whole steps may take of it. */
 #define STABLE_SHARE 0.8
+#define STABLE_WHOLE 0.85
 /* Where the curvature isn't known: what others add unseen may be this share of an epoch. */
 #define UNKNOWN_SPARSE (1 / 64.0)
 #define UNKNOWN_DENSE  (1 / 256.0)
@@ -39,13 +40,32 @@
 /* --- the rule ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The most that h = rate * curvature * steps between merges may be. Between two merges of its own, a worker goes the share
- * a = 1 - exp(-h) of the way from where it began to the optimum, and so do n - 1 others from about the same place; all of it is
- * added up: e(k+1) = e(k) - a e(k-n+1). That is stable for a < 2 sin(pi / (2 (2n - 1))) (n = 2: 1, 3: 0.62, 8: 0.21, 64: 0.025).
+ * The h = rate * curvature * steps between merges that takes this share of the limit of stability. Between two merges of its
+ * own, a worker goes the share a = 1 - exp(-h) of the way from where it began to the optimum, and so do n - 1 others from
+ * about the same place; all of it is added up: e(k+1) = e(k) - a e(k-n+1). That is stable for a < 2 sin(pi / (2 (2n - 1)))
+ * (n = 2: 1, 3: 0.62, 8: 0.21, 64: 0.025).
  */
-static double reach_limit(uint32_t n)
+static double reach_limit(uint32_t n, double share)
 {
-	return -log(1 - STABLE_SHARE * 2 * sin(M_PI / (2 * (2 * (double)n - 1))));
+	return -log(1 - share * 2 * sin(M_PI / (2 * (2 * (double)n - 1))));
+}
+
+/* Steps between merges are whole: up, where that stays clear of the limit. One step of 1.9 would merge twice as often. */
+static double whole_steps(const struct mw_sharing *s, double steps)
+{
+	double up = ceil(steps);
+	if (isfinite(s->curvature) && up * s->curvature > reach_limit(s->workers, STABLE_WHOLE))
+		up = floor(steps);
+	return fmax(1, up);
+}
+
+/*
+ * Do all of them, each waiting for others at every step, get no more done than one that doesn't wait? For sparse steps only:
+ * how long a dense one takes isn't known well enough (classes, batches and nets compute more a parameter).
+ */
+static bool one_suffices(const struct mw_sharing *s, double step_ns, double wait_ns)
+{
+	return s->sparse && step_ns + wait_ns > s->workers * step_ns;
 }
 
 void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *c)
@@ -55,14 +75,17 @@ void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *c)
 	double cheap = merge_ns / (MERGE_SHARE * step_ns);
 	double unknown = s->epoch_steps * n / (n - 1) * (s->sparse ? UNKNOWN_SPARSE : UNKNOWN_DENSE);
 	double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	c->steps_max = isfinite(s->curvature) ? reach_limit(s->workers) / s->curvature : unknown;
+	c->steps_max =
+		isfinite(s->curvature) ? reach_limit(s->workers, STABLE_SHARE) / s->curvature : unknown;
 	double every = fmin(fmin(c->steps_max, cheap), fmin(PERIOD_MAX, s->epoch_steps / 8));
-	every = floor(fmax(1, every));
+	every = whole_steps(s, every);
 	c->shared_ns = LINE_NS * 2 * (n - 1) / n * s->lines * s->hot;
 	c->merge_ns = merge_ns / every;
 	bool room = (2 * n + 1) * s->dim * sizeof(float) < MEMORY_SHARE * memory;
 	c->protocol = room && c->merge_ns < c->shared_ns ? "cached" : "hogwild";
 	c->mix_every = !strcmp(c->protocol, "cached") ? (int64_t)every : 0;
+	c->step_ns = step_ns;
+	c->one = one_suffices(s, step_ns, fmin(c->merge_ns, c->shared_ns));
 }
 
 /* --- what the data say --------------------------------------------------------------------------------------------- */
@@ -227,9 +250,19 @@ static void say_why(const struct mw_sharing *s, const struct mw_choice *c, char 
 		snprintf(most, sizeof(most), "; rate x curvature %.3g allows %.0f steps between merges",
 			s->curvature, c->steps_max);
 	snprintf(why, size,
-		"a step touches %.3g %% of the parameters, %.3g %% of that hot: sharing costs %.0f ns, "
-		"merging %.0f%s",
-		100 * s->touched / s->dim, 100 * s->hot, c->shared_ns, c->merge_ns, most);
+		"a step touches %.3g %% of the parameters, %.3g %% of that hot, and takes %.0f ns: sharing "
+		"adds %.0f, merging %.0f%s%s",
+		100 * s->touched / s->dim, 100 * s->hot, c->step_ns, c->shared_ns, c->merge_ns, most,
+		!c->one                              ? ""
+		: !strcmp(c->protocol, "sequential") ? ", so several gain nothing"
+						     : "; --workers 1 would do as well or better");
+}
+
+/* May --workers auto become one? Not where workers have rows of their own, or their mixing is what is asked about. */
+static bool workers_are_free(const struct mw_run *run)
+{
+	return !strcmp(run->opt->workers, "auto") && !run->shards.row &&
+	       run->opt->data_place != MW_DATA_SHARD && run->opt->estimate == MW_ESTIMATE_NONE;
 }
 
 int mw_default_protocol(struct mw_run *run, struct mw_err *err)
@@ -242,6 +275,11 @@ int mw_default_protocol(struct mw_run *run, struct mw_err *err)
 	if (!c.protocol) {
 		MW_TRY(look(run, &s, err));
 		mw_choose_sharing(&s, &c);
+		if (c.one && workers_are_free(run)) {
+			c.protocol = "sequential";
+			c.mix_every = 0;
+			MW_TRY(mw_options_set(&run->job->set, "workers", "1", NULL, err));
+		}
 		say_why(&s, &c, run->why, sizeof(run->why));
 	}
 	if (c.mix_every) {
@@ -249,5 +287,7 @@ int mw_default_protocol(struct mw_run *run, struct mw_err *err)
 		MW_TRY(mw_options_set(&run->job->set, "mix-every", every, NULL, err));
 		run->knobs.mix_every = c.mix_every;
 	}
-	return mw_job_choose(run->job, "protocol", c.protocol, err);
+	MW_TRY(mw_job_choose(run->job, "protocol", c.protocol, err));
+	return c.one && run->n_workers > 1 && !strcmp(c.protocol, "sequential") ? mw_setup_layout(run, err)
+										: 0;
 }

@@ -4,6 +4,8 @@
 
 #include "run/run.h"
 
+/* How many workers, and where; a layout that is there is made anew. */
+int mw_setup_layout(struct mw_run *run, struct mw_err *err);
 /* Load training and test set, split off validation rows, deal shards. The number of workers is known. */
 int mw_setup_data(struct mw_run *run, struct mw_err *err);
 
@@ -22,8 +24,10 @@ struct mw_sharing {
 struct mw_choice {
 	const char *protocol;
 	int64_t mix_every; /* 0: exchanges nothing */
-	double shared_ns, merge_ns,
-		steps_max; /* a step waits for others' lines; for merges; unseen own steps allowed */
+	bool one;          /* one worker would do as well as all of them so, or better */
+	double step_ns, shared_ns,
+		merge_ns; /* a step's own time, a rough guess; what it waits for others' lines; for merges */
+	double steps_max; /* unseen own steps allowed */
 };
 
 /* The rule: see setup_default.c. */
@@ -31,7 +35,8 @@ void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *choice);
 
 /*
  * --protocol auto: looks at the data, chooses, and sets --protocol and --mix-every of the job, so that the recorded options
- * are those of this run. Data, model, optimizer and workers are there; the protocol is not.
+ * are those of this run. Data, model, optimizer and workers are there; the protocol is not. With --workers auto it may
+ * leave one of them.
  */
 int mw_default_protocol(struct mw_run *run, struct mw_err *err);
 
