@@ -86,12 +86,14 @@ static void fill(struct oracle *o, struct mw_run *run, uint64_t seed)
 		o->phi[(size_t)i * o->rows + i % o->rows] = 1;
 	for (uint32_t r = 0; r < o->rows; r++)
 		for (uint32_t j = 0; j < o->dim; j++) {
-			float v = (float)(mw_rng_uniform(&rng) - 0.5);
-			run->replicas.row[r].x[j] = v;
-			o->x0[(size_t)r * o->dim + j] = (double)v;
+			run->replicas.row[r].x[j] = (float)(mw_rng_uniform(&rng) - 0.5);
 			if (run->replicas.row[r].comp)
 				run->replicas.row[r].comp[j] = 0;
 		}
+	/* read again: cold columns are one memory, and all rows have what the last one was given */
+	for (uint32_t r = 0; r < o->rows; r++)
+		for (uint32_t j = 0; j < o->dim; j++)
+			o->x0[(size_t)r * o->dim + j] = (double)run->replicas.row[r].x[j];
 }
 
 static void block_range(const struct oracle *o, uint32_t b, uint32_t *from, uint32_t *to)
@@ -127,8 +129,9 @@ static double distance(const struct oracle *o, const double *m, uint32_t b)
 	block_range(o, b, &from, &to);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = from; j < to; j++) {
-			double x = 0;
-			for (uint32_t k = 0; k < n; k++)
+			bool cold = j >= o->run->replicas.cold_from && j < o->run->replicas.cold_to;
+			double x = cold ? o->x0[(size_t)i * o->dim + j] : 0;
+			for (uint32_t k = 0; k < n && !cold; k++)
 				x += m[(size_t)i * n + k] * o->x0[(size_t)k * o->dim + j];
 			worst = fmax(worst, fabs(x - (double)o->run->replicas.row[i].x[j]));
 		}
@@ -300,6 +303,7 @@ static void check_run(uint32_t events, bool all, const char *format, ...)
 	run_prepare(&t, "engine=sim rate=0 epochs=1000 data=synth:quadratic,dim=21,rows=100 %s", text);
 	assert_true(t.run->protocol->clock == MW_CLOCK_ROUND || t.run->activation != MW_ACT_FREE);
 	oracle_init(&o, t.run);
+	assert_int_equal(t.run->replicas.cold_to > t.run->replicas.cold_from, strstr(text, "hot=") != NULL);
 	run_start(&t);
 	drive(&o, &t, events);
 	if (has_plan(t.run->protocol) && !o.n_mixes)
@@ -417,6 +421,20 @@ static void groups(void **state)
 	check_run(60, true, "protocol=token-ring workers=6 groups=3 mix-every=2 activation=random");
 }
 
+/* cached --hot: on the hot columns the plans' product, on the cold ones nothing. */
+static void hot(void **state)
+{
+	static const char *const knobs[] = { "", "slack=0.4", "mix-precision=kahan",
+		"mix-precision=double slack=0.3", "mix-order=before", "mix-form=separate" };
+	(void)state;
+	for (size_t i = 0; i < sizeof(knobs) / sizeof(knobs[0]); i++)
+		check_run(24, true,
+			"data=synth:sparse,rows=90,features=4000,nnz=9 protocol=cached hot=900 workers=3 "
+			"mix-every=2 "
+			"activation=%s %s",
+			i % 2 ? "rr" : "random", knobs[i]);
+}
+
 /* Gates change the order of events: workers ahead wait, their turn passes. */
 static void gates(void **state)
 {
@@ -503,6 +521,7 @@ int main(void)
 		cmocka_unit_test(forms),
 		cmocka_unit_test(graphs),
 		cmocka_unit_test(groups),
+		cmocka_unit_test(hot),
 		cmocka_unit_test(gates),
 		cmocka_unit_test(free_running),
 		cmocka_unit_test(long_rows),

@@ -91,6 +91,10 @@ static void sim_gives_the_exact_value(void **state)
 	check_sim("protocol=numa groups=2 average-every=8 workers=4 activation=rr", 12000);
 	check_sim("protocol=token-ring hop-every=4 workers=3 activation=rr", 16000);
 	check_sim("protocol=cached merge-every=4 workers=4 activation=rr", 12000);
+	check_sim("protocol=cached merge-every=4 hot=2000 data=synth:sparse,rows=400,features=9000,nnz=9 "
+		  "workers=4 "
+		  "activation=rr",
+		12000);
 	check_sim("protocol=ssp ssp-bound=2 workers=4 activation=random", 12000);
 	check_sim("protocol=ssp ssp-bound=2 workers=4 activation=rr", 4000);
 	check_sim("protocol=sync-ps workers=4", 1000);

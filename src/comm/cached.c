@@ -7,11 +7,16 @@
 
 struct options {
 	int64_t every;
+	double hot;
 };
 
 static const struct mw_option table[] = {
 	{ "merge-every", MW_OPT_INT, offsetof(struct options, every), "2048", 1, 1e12, NULL, "K",
 		"Own steps of a worker from one merge to the next." },
+	{ "hot", MW_OPT_FLOAT, offsetof(struct options, hot), "0", 0, 4e9, NULL, "N",
+		"Sparse rows: copy and merge the N most popular columns only (a share below 1: those that "
+		"hold it of "
+		"all non-zeros), and share the others at once; 0: copy all." },
 	{ 0 },
 };
 
@@ -33,6 +38,7 @@ static int setup(
 		MW_TRY(mw_make_only(p, w, plan, err));
 	}
 	p->mix_every = o->every;
+	p->hot = o->hot;
 	p->signed_plan = p->merge = true;
 	return MW_OK;
 }

@@ -441,6 +441,12 @@ static void merge_range(const struct mw_executor *e, struct block *b, size_t fro
 		run_blocks(e, b, KIND_GENERAL, from, n);
 }
 
+/* Where only the hot columns are merged, access is that of pushes to the others: racy ones don't lock, merges do. */
+static bool locks(const struct mw_executor *e)
+{
+	return e->r->access >= MW_ACCESS_LOCKED || (e->p->hot > 0 && e->r->access == MW_ACCESS_RACY);
+}
+
 static void merge_striped(const struct mw_executor *e, struct block *b, uint32_t slot, size_t from, size_t n)
 {
 	uint32_t first = (uint32_t)((uint64_t)e->n_stripes * slot / e->p->n_slots);
@@ -457,12 +463,14 @@ static void merge_striped(const struct mw_executor *e, struct block *b, uint32_t
 	}
 }
 
-void mw_exec_plan(const struct mw_executor *e, struct mw_exec_scratch *s, uint32_t slot, uint32_t choice,
-	double gamma, size_t from, size_t n, const struct mw_push *push, uint32_t n_push, bool exclusive)
+/* The same on coordinates none of which is one memory in all rows. */
+static void exec_private(const struct mw_executor *e, struct mw_exec_scratch *s, uint32_t slot,
+	uint32_t choice, double gamma, size_t from, size_t n, const struct mw_push *push, uint32_t n_push,
+	bool exclusive)
 {
 	const struct mw_compiled *c = &e->slot[slot][choice];
 	bool copy = c->kind == KIND_COPY && gamma == 1 && e->precision != MW_PRECISION_DOUBLE;
-	bool locked = !exclusive && e->r->access >= MW_ACCESS_LOCKED;
+	bool locked = !exclusive && locks(e);
 	struct block b = { .e = e,
 		.s = s,
 		.c = c,
@@ -493,4 +501,20 @@ void mw_exec_plan(const struct mw_executor *e, struct mw_exec_scratch *s, uint32
 		if (s->version)
 			s->version[i] = mw_access_version;
 	}
+}
+
+void mw_exec_plan(const struct mw_executor *e, struct mw_exec_scratch *s, uint32_t slot, uint32_t choice,
+	double gamma, size_t from, size_t n, const struct mw_push *push, uint32_t n_push, bool exclusive)
+{
+	const struct mw_replicas *r = e->r;
+	size_t end = from + n, before = r->cold_from < end ? r->cold_from : end,
+	       behind = r->cold_to > from ? r->cold_to : from;
+	if (!r->n_mapped) {
+		exec_private(e, s, slot, choice, gamma, from, n, push, n_push, exclusive);
+		return;
+	}
+	if (from < before)
+		exec_private(e, s, slot, choice, gamma, from, before - from, push, n_push, exclusive);
+	if (behind < end)
+		exec_private(e, s, slot, choice, gamma, behind, end - behind, push, n_push, exclusive);
 }

@@ -70,7 +70,8 @@ struct mw_protocol {
 	 * each with sources (server, copy, base) and weights (1, 1, -1): see the executor's merge kernel.
 	 */
 	bool merge;
-	bool versioned;               /* leashed: the one replica is a chain of whole versions */
+	double hot;     /* merge: of that many columns only, or (below 1) of that share; 0: of all */
+	bool versioned; /* leashed: the one replica is a chain of whole versions */
 	const struct mw_graph *graph; /* NULL, or what the plans were made from (borrowed) */
 };
 

@@ -73,6 +73,7 @@ int mw_replicas_init_wide(struct mw_replicas *r, const struct mw_protocol *p, co
 
 void mw_replicas_fini(struct mw_replicas *r)
 {
+	mw_replicas_unmap(r);
 	for (uint32_t i = 0; r->row && i < r->n; i++) {
 		mw_node_free(r->layout, r->row[i].x);
 		mw_node_free(r->layout, r->row[i].comp);
@@ -86,7 +87,9 @@ void mw_replicas_set(struct mw_replicas *r, const float *x0)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct mw_replica *row = &r->row[i];
-		mw_kernels()->store(x0, row->x, r->dim);
+		size_t shared = i ? r->cold_to : 0; /* row 0 has set the cold ones */
+		mw_kernels()->store(x0, row->x, i ? r->cold_from : 0);
+		mw_kernels()->store(x0 + shared, row->x + shared, r->dim - shared);
 		if (row->comp)
 			memset(row->comp, 0, r->stride * sizeof(float));
 		for (size_t j = 0; row->wide && j < r->dim; j++)

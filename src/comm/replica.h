@@ -50,6 +50,8 @@ struct mw_replicas {
 	size_t dim, stride; /* floats; stride >= dim, a multiple of 32 */
 	size_t extra_at,
 		extra; /* probe columns: coordinates behind the model's, which only the executor exchanges */
+	size_t cold_from, cold_to; /* one memory in all rows (mw_replicas_share); equal: none */
+	uint32_t n_mapped;         /* the first rows have memory of their own making, for that */
 	enum mw_access access;
 	struct mw_replica *row;
 	const struct mw_layout *layout;
@@ -66,6 +68,14 @@ int mw_replicas_init(struct mw_replicas *r, const struct mw_protocol *p, const s
 int mw_replicas_init_wide(struct mw_replicas *r, const struct mw_protocol *p, const struct mw_layout *layout,
 	size_t dim, size_t extra, enum mw_access access, enum mw_precision precision, struct mw_err *err);
 void mw_replicas_fini(struct mw_replicas *r);
+/*
+ * From now on the whole pages of coordinates [from, to) are the same memory in all rows, row 0's: what one row is given, all
+ * have, and an exchange leaves them out. Before values are set.
+ */
+int mw_replicas_share(
+	struct mw_replicas *r, const struct mw_protocol *p, size_t from, size_t to, struct mw_err *err);
+/* The part of mw_replicas_fini that undoes it. */
+void mw_replicas_unmap(struct mw_replicas *r);
 /* Set every row to x0 (and wide to it, comp to 0). Not concurrent with anything. */
 void mw_replicas_set(struct mw_replicas *r, const float *x0);
 /* out := sum_r pi[r] row r, the virtual average of theory.md 1.1, summed in double. Callers stop writers first. */

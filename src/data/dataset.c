@@ -177,6 +177,7 @@ void mw_dataset_free(struct mw_dataset *d)
 	mw_dataset_free_array(d, d->label_count);
 	if (d->map)
 		munmap(d->map, d->map_bytes);
+	mw_free(d->feature);
 	mw_free(d->x);
 	mw_free(d->pixel);
 	mw_free(d->curvature);

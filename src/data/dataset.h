@@ -28,8 +28,9 @@ struct mw_dataset {
 	uint32_t features; /* columns; QUADRATIC: dimension */
 
 	uint64_t *row_ptr; /* CSR: rows + 1 */
-	uint32_t *col;     /* CSR: nnz, strictly increasing within a row */
+	uint32_t *col;     /* CSR: nnz, strictly increasing within a row, unless columns were renumbered */
 	float *val;
+	uint32_t *feature; /* CSR: NULL, or of each column its number as loaded (mw_dataset_by_popularity) */
 
 	float *x; /* DENSE: rows * ld */
 	size_t ld;
@@ -106,6 +107,17 @@ size_t mw_dataset_parts(struct mw_dataset *d, struct mw_data_part *part);
 int mw_dataset_own(struct mw_dataset *d, struct mw_err *err);
 /* Where the first row's bytes begin in a part that is by rows or non-zeros; row may be d->rows: the end. */
 size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row);
+
+/*
+ * Renumber the columns of d (CSR, training set), the most popular one first, and those of test (NULL: none) with them; equally
+ * popular ones stay in order. *hot: so many columns hold the given share of all non-zeros. Rows keep the order of their
+ * elements, so sums keep their bits.
+ */
+int mw_dataset_by_popularity(
+	struct mw_dataset *d, struct mw_dataset *test, double share, uint32_t *hot, struct mw_err *err);
+/* Parameters in the order of d's columns (width floats each) into the order as loaded, or the other way; from is not to. */
+void mw_dataset_swap_features(
+	const struct mw_dataset *d, uint32_t width, bool to_loaded, const float *from, float *to);
 
 /* One file format or generator: a plug-in. */
 struct mw_format_ops {

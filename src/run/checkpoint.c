@@ -143,11 +143,12 @@ static json_t *about(const struct mw_run *run)
 				      "examples", (json_int_t)x->counters->examples, "dropped",
 				      (json_int_t)x->dropped, "factor_sum", x->factor_sum));
 	}
-	return json_pack("{ss ss ss ss ss sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
+	return json_pack("{ss ss ss ss ss sI sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
 		run->protocol->ops->name, "model", run->model->spec, "optimizer", run->optim->ops->name,
 		"shards", run->opt->shards, "workers", (json_int_t)run->n_workers, "batch",
-		(json_int_t)run->batch, "seed", (json_int_t)run->seed, "turn", (json_int_t)run->turn, "token",
-		(json_int_t)run->token, "train_s", run->train_s, "virtual_s", run->virtual_s, "worker", list);
+		(json_int_t)run->batch, "seed", (json_int_t)run->seed, "hot", (json_int_t)run->hot_columns,
+		"turn", (json_int_t)run->turn, "token", (json_int_t)run->token, "train_s", run->train_s,
+		"virtual_s", run->virtual_s, "worker", list);
 }
 
 static char *path_of(const struct mw_run *run)
@@ -223,6 +224,7 @@ static int restore(struct mw_run *run, const char *path, const json_t *j, struct
 	MW_TRY(same_number(j, path, "workers", run->n_workers, err));
 	MW_TRY(same_number(j, path, "batch", run->batch, err));
 	MW_TRY(same_number(j, path, "seed", run->seed, err));
+	MW_TRY(same_number(j, path, "hot", run->hot_columns, err)); /* then columns are in this run's order */
 	const json_t *list = json_object_get(j, "worker");
 	if (json_array_size(list) != run->n_workers)
 		MW_FAIL(err, DATA, "%s: its metadata is incomplete", path);

@@ -137,6 +137,7 @@ static void print_json(const struct answer *a, FILE *f)
 	json_object_set_new(root, "graph", a->graph ? json_string(a->graph) : json_null());
 	json_object_set_new(root, "workers", json_integer(a->p->workers));
 	json_object_set_new(root, "activation", json_string(activation[a->o->activation]));
+	json_object_set_new(root, "columns", json_string(a->p->hot > 0 ? "hot" : "all"));
 	json_object_set_new(root, "t_mix_view",
 		json_pack("{s:o,s:b}", "value", tmix_number(a->view.t_mix), "bound", a->view.bound));
 	json_object_set_new(root, "other_norm", result_json(a, &a->other));
@@ -258,6 +259,8 @@ static void print_text(const struct answer *a, FILE *f)
 	fprintf(f, "  %s%s%s, %" PRIu32 " workers, %s\n\n", a->p->ops->name, a->graph ? " on " : "",
 		a->graph ? a->graph : "", a->p->workers,
 		a->p->clock == MW_CLOCK_ROUND ? "in rounds (a barrier)" : activation[a->o->activation]);
+	if (a->p->hot > 0)
+		fprintf(f, "  of the hot columns; the others are one replica, as hogwild's\n\n");
 	if (r->mixes) {
 		print_field(f, "t_mix_view", a->view.t_mix,
 			a->view.bound ? "at most: views held while a gradient is computed count too"

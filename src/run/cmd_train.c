@@ -81,6 +81,10 @@ static void print_plan(struct mw_run *run)
 	if (p->n_slots)
 		mw_say(run, ", mixes every %lld %s", (long long)run->knobs.mix_every,
 			p->clock == MW_CLOCK_ROUND ? "rounds" : "own steps");
+	if (run->hot_columns)
+		mw_say(run,
+			"\n          copies of the %u most popular of %u columns, %.1f %% of all non-zeros",
+			run->hot_columns, run->train->features, 100 * run->hot_share);
 	mw_say(run, "\n          effective step alpha c = %g x %g = %g a %s\n", alpha, c, alpha * c,
 		p->clock == MW_CLOCK_ROUND ? "round" : "push");
 	if (*run->why)

@@ -33,8 +33,14 @@ static void name(
 static void look_at_replica(const struct mw_run *run, uint32_t row, struct mw_pages *pages)
 {
 	const struct mw_replica *r = &run->replicas.row[row];
-	size_t bytes = run->replicas.stride * sizeof(float);
-	mw_pages_look(pages, r->x, bytes);
+	size_t bytes = run->replicas.stride * sizeof(float), from = run->replicas.cold_from * sizeof(float),
+	       to = run->replicas.cold_to * sizeof(float);
+	if (row == 0 || from == to) {
+		mw_pages_look(pages, r->x, bytes);
+	} else { /* the cold columns are row 0's */
+		mw_pages_look(pages, r->x, from);
+		mw_pages_look(pages, (const char *)r->x + to, bytes - to);
+	}
 	mw_pages_look(pages, r->comp, r->comp ? bytes : 0);
 	mw_pages_look(pages, r->wide, r->wide ? 2 * bytes : 0);
 }

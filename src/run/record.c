@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "run/atomic_file.h"
 #include "run/control.h"
-#include "run/model_file.h"
+#include "run/setup_impl.h"
 #include "run/theory.h"
 
 json_t *mw_json_number(double v)
@@ -124,14 +124,19 @@ static json_t *protocol_json(const struct mw_run *run)
 	static const char *const accesses[] = { "racy", "atomic", "locked", "seqlock" };
 	const struct mw_protocol *p = run->protocol;
 	double c = mw_effective_share(run);
-	return json_pack("{ss ss? ss? sI sI ss ss ss sI sI sf sf sf sb}", "name", p->ops->name, "expands",
-		p->ops->expands, "chosen_by", *run->why ? run->why : NULL, "workers", (json_int_t)p->workers,
-		"replicas", (json_int_t)p->rows, "access", p->versioned ? "versions" : accesses[run->access],
-		"native_step", p->clock == MW_CLOCK_ROUND ? "round" : "event", "gradient_form",
-		forms[run->form], "mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0),
-		"ssp_bound", (json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c,
-		"effective_step", c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts",
-		run->bursts);
+	json_t *j = json_pack("{ss ss? ss? sI sI ss ss ss sI sI sf sf sf sb}", "name", p->ops->name,
+		"expands", p->ops->expands, "chosen_by", *run->why ? run->why : NULL, "workers",
+		(json_int_t)p->workers, "replicas", (json_int_t)p->rows, "access",
+		p->versioned ? "versions" : accesses[run->access], "native_step",
+		p->clock == MW_CLOCK_ROUND ? "round" : "event", "gradient_form", forms[run->form],
+		"mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0), "ssp_bound",
+		(json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c, "effective_step",
+		c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts", run->bursts);
+	if (run->hot_columns) {
+		json_object_set_new(j, "hot_columns", json_integer(run->hot_columns));
+		json_object_set_new(j, "hot_share", json_real(run->hot_share));
+	}
+	return j;
 }
 
 /* Workers whose mask was found changed after training. */
@@ -359,7 +364,7 @@ int mw_record_end(struct mw_run *run, struct mw_err *err)
 		return 0;
 	char *path = mw_strprintf("%s/model.safetensors", run->run_dir);
 	json_t *about = model_about(run);
-	int code = mw_model_file_save(path, run->model, run->average, run->stats, about, err);
+	int code = mw_setup_save(run, path, about, err);
 	json_decref(about);
 	free(path);
 	MW_TRY(code);

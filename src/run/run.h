@@ -142,6 +142,9 @@ struct mw_run {
 		node_data; /* --data-place replicate: the training data of each node of the layout, else NULL */
 	struct mw_place_list places; /* where memory was found after the start */
 	struct mw_rows rows, val;
+	uint32_t
+		hot_columns; /* cached --hot: so many first ones workers have copies of; 0: they have of all */
+	double hot_share;    /* of the non-zeros */
 	struct mw_shards shards; /* --shards */
 	struct mw_model *model;
 	struct mw_optim *optim;

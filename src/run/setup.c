@@ -32,30 +32,7 @@ bool mw_run_interrupted(const struct mw_run *run)
 	return run->job->interrupt && __atomic_load_n(run->job->interrupt, __ATOMIC_RELAXED);
 }
 
-/* --- data, model, optimizer -------------------------------------------------------------------------------------- */
-
-const char *mw_default_model(const struct mw_dataset *d)
-{
-	if (d->kind == MW_X_QUADRATIC)
-		return "quad";
-	return d->classes == 0 ? "squared" : d->classes == 2 ? "logistic" : "softmax";
-}
-
-static int make_model(struct mw_run *run, struct mw_err *err)
-{
-	const char *spec = run->opt->model;
-	if (!strcmp(spec, "auto")) {
-		spec = mw_default_model(run->train);
-		MW_TRY(mw_job_choose(run->job, "model", spec, err));
-	}
-	MW_TRY(mw_model_new_spec(
-		spec, mw_job_plugin_options(run->job, "model", spec), run->train, &run->model, err));
-	const struct mw_optim_ops *optim = mw_optim_find(run->opt->optimizer);
-	if (!optim)
-		MW_FAIL(err, USAGE, "no optimizer '%s'; see mixwild list optimizers", run->opt->optimizer);
-	return mw_optim_new(
-		optim, mw_job_plugin_options(run->job, "optimizer", optim->name), &run->optim, err);
-}
+/* --- schedules -------------------------------------------------------------------------------------- */
 
 /* Every delta on its way is kept: room for the longest delay of this schedule. */
 static int grow_pool(struct mw_run *run, const struct mw_sched *s, struct mw_err *err)
@@ -276,7 +253,8 @@ static int check_state(struct mw_run *run, struct mw_err *err)
 static int check_access(struct mw_run *run, struct mw_err *err)
 {
 	const struct mw_train_options *o = run->opt;
-	if (o->mix_precision != MW_PRECISION_FLOAT && !run->exclusive &&
+	bool merges_lock = run->protocol->hot > 0 && run->access == MW_ACCESS_RACY;
+	if (o->mix_precision != MW_PRECISION_FLOAT && !run->exclusive && !merges_lock &&
 		run->protocol->clock == MW_CLOCK_EVENT && run->access < MW_ACCESS_LOCKED)
 		MW_FAIL(err, USAGE,
 			"--mix-precision %s keeps more than the floats that others read, so an exchange must "
@@ -320,8 +298,9 @@ static void resolve(struct mw_run *run)
 	run->batch = (uint32_t)o->batch;
 	run->state = (enum mw_state)o->state;
 	run->exclusive = o->engine == MW_ENGINE_SIM;
-	run->access = o->access == MW_ACCESS_AUTO ? access_of(p->ops->default_access)
-						  : (enum mw_access)(o->access - 1);
+	run->access = o->access != MW_ACCESS_AUTO ? (enum mw_access)(o->access - 1)
+		      : p->hot                    ? MW_ACCESS_RACY /* that of hogwild, for the cold columns */
+						  : access_of(p->ops->default_access);
 	if (run->exclusive)
 		run->access =
 			MW_ACCESS_RACY; /* one thread: all modes are the same, and this is the fastest */
@@ -401,11 +380,12 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 		(enum mw_precision)o->mix_precision, err));
 	MW_TRY(mw_executor_init(&run->executor, &run->replicas, run->protocol, (enum mw_mix_form)o->mix_form,
 		(enum mw_precision)o->mix_precision, err));
+	MW_TRY(mw_setup_cold(run, err));
 	run->average = mw_alloc_array(dim, sizeof(float), "the average model", err);
 	if (!run->average)
 		return err->code;
 	if (o->init)
-		MW_TRY(mw_model_file_load(o->init, run->model, run->average, NULL, err));
+		MW_TRY(mw_setup_init(run, err));
 	else
 		run->model->ops->init(run->model, run->seed, run->average);
 	mw_replicas_set(&run->replicas, run->average);
@@ -463,6 +443,22 @@ static int make_tables(struct mw_run *run, struct mw_err *err)
 	return run->counters && run->worker && run->bench && run->round_push ? 0 : err->code;
 }
 
+/* --protocol auto, when the model is known. */
+static int choose_protocol(struct mw_run *run, struct mw_err *err)
+{
+	MW_TRY(mw_default_protocol(run, err));
+	MW_TRY(setup_protocol(run, err));
+	if (!run->protocol->hot)
+		return 0;
+	/* Columns get other numbers, and the model has looked at them. */
+	MW_TRY(mw_setup_hot(run, err));
+	mw_model_free(run->model);
+	mw_optim_free(run->optim);
+	run->model = NULL;
+	run->optim = NULL;
+	return mw_setup_model(run, err);
+}
+
 int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 {
 	return mw_run_new_with(job, NULL, out, err);
@@ -491,11 +487,11 @@ int mw_run_new_with(
 		MW_TRY(setup_protocol(run, err));
 	MW_TRY(mw_place_check(run, err));
 	MW_TRY(mw_setup_data(run, err));
-	MW_TRY(make_model(run, err));
-	if (!named) {
-		MW_TRY(mw_default_protocol(run, err));
-		MW_TRY(setup_protocol(run, err));
-	}
+	if (named)
+		MW_TRY(mw_setup_hot(run, err));
+	MW_TRY(mw_setup_model(run, err));
+	if (!named)
+		MW_TRY(choose_protocol(run, err));
 	MW_TRY(load_replay(run, err));
 	resolve(run);
 	MW_TRY(mw_place_data(run, err));

@@ -1,8 +1,10 @@
-/* setup_data.c: the workers of a run, its data, and who gets which rows. */
+/* setup_data.c: the workers of a run, its data, who gets which rows, and what is trained on them. */
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/find.h"
 #include "run/run.h"
+#include "run/setup.h"
 #include "run/setup_impl.h"
 #include "run/train.h"
 
@@ -93,4 +95,27 @@ int mw_setup_data(struct mw_run *run, struct mw_err *err)
 		MW_TRY(mw_train_load(run->opt, &run->train, &run->test, err));
 	}
 	return deal_data(run, err);
+}
+
+const char *mw_default_model(const struct mw_dataset *d)
+{
+	if (d->kind == MW_X_QUADRATIC)
+		return "quad";
+	return d->classes == 0 ? "squared" : d->classes == 2 ? "logistic" : "softmax";
+}
+
+int mw_setup_model(struct mw_run *run, struct mw_err *err)
+{
+	const char *spec = run->opt->model;
+	if (!strcmp(spec, "auto")) {
+		spec = mw_default_model(run->train);
+		MW_TRY(mw_job_choose(run->job, "model", spec, err));
+	}
+	MW_TRY(mw_model_new_spec(
+		spec, mw_job_plugin_options(run->job, "model", spec), run->train, &run->model, err));
+	const struct mw_optim_ops *optim = mw_optim_find(run->opt->optimizer);
+	if (!optim)
+		MW_FAIL(err, USAGE, "no optimizer '%s'; see mixwild list optimizers", run->opt->optimizer);
+	return mw_optim_new(
+		optim, mw_job_plugin_options(run->job, "optimizer", optim->name), &run->optim, err);
 }

@@ -215,7 +215,7 @@ static const char *first_set(const struct mw_run *run, const char *const *names)
 static const char *asked_for(const struct mw_run *run, char *why, size_t size)
 {
 	/* Knobs of an exchange; without one they would mean nothing. */
-	static const char *const exchange[] = { "mix-every", "slack", "mix-fraction", "mix-blocks",
+	static const char *const exchange[] = { "hot", "mix-every", "slack", "mix-fraction", "mix-blocks",
 		"mix-order", "mix-form", "mix-precision", "mix-time", "target-tmix", NULL };
 	/* What is studied with these is one replica that all write. */
 	static const char *const shared[] = { "staleness", "straggler", "stale-policy", "timeline", "access",

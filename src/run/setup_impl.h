@@ -9,6 +9,17 @@ int mw_setup_layout(struct mw_run *run, struct mw_err *err);
 /* Load training and test set, split off validation rows, deal shards. The number of workers is known. */
 int mw_setup_data(struct mw_run *run, struct mw_err *err);
 
+/* Model (auto: what suits the labels) and optimizer. */
+int mw_setup_model(struct mw_run *run, struct mw_err *err);
+
+/* cached --hot: number the columns by popularity, and find how many are hot. The protocol is known. */
+int mw_setup_hot(struct mw_run *run, struct mw_err *err);
+/* Then, once the replicas are there: the other columns become one memory. Whole pages of it, so a few more are hot. */
+int mw_setup_cold(struct mw_run *run, struct mw_err *err);
+/* A model file into run->average, and that into a file: there parameters are in the order of the features as loaded. */
+int mw_setup_init(struct mw_run *run, struct mw_err *err);
+int mw_setup_save(struct mw_run *run, const char *path, const json_t *about, struct mw_err *err);
+
 /* What --protocol auto goes by. */
 struct mw_sharing {
 	uint32_t workers;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "mixing/exact.h"
+#include "run/find.h"
 #include "run/record.h"
 
 /* Floating-point operations that the exact value may cost at the end of a run: about a second. */
@@ -59,6 +60,23 @@ int mw_tmix_exact_norm(const struct mw_run *run, enum mw_norm norm, double work,
 	return mw_mixing_exact(run->protocol, &k, r, err);
 }
 
+/* cached --hot: the other columns are hogwild's one replica; NAN: no value. */
+static double cold_tmix(const struct mw_run *run)
+{
+	struct mw_mixing_knobs k = knobs_of(run, MW_NORM_L2, WORK);
+	struct mw_protocol_config c = { .workers = run->n_workers };
+	struct mw_mixing_result r = { 0 };
+	struct mw_protocol *p;
+	struct mw_err err = { 0 };
+	k.mix_every = 0;
+	k.slack = k.mix_fraction = 0;
+	if (mw_protocol_new(mw_protocol_find("hogwild"), NULL, &c, &p, &err))
+		return NAN;
+	int code = mw_mixing_exact(p, &k, &r, &err);
+	mw_protocol_free(p);
+	return code || !r.mixes ? NAN : r.t_mix;
+}
+
 void mw_tmix_of_run(struct mw_run *run)
 {
 	struct mw_mixing_result r = { 0 };
@@ -92,6 +110,8 @@ void mw_tmix_of_run(struct mw_run *run)
 			json_boolean(run->activation == MW_ACT_FREE &&
 				     run->protocol->clock == MW_CLOCK_EVENT && run->n_workers > 1));
 		json_object_set_new(e, "reason", *r.reason ? json_string(r.reason) : json_null());
+		if (run->hot_columns) /* value and estimates are of the hot ones */
+			json_object_set_new(e, "cold_columns", mw_json_number(cold_tmix(run)));
 		json_object_set_new(j, "exact", e);
 	}
 	json_object_set_new(j, "trace", json_null());
@@ -109,8 +129,12 @@ void mw_tmix_print(struct mw_run *run)
 			json_string_value(json_object_get(e, "reason")));
 		return;
 	}
-	fprintf(run->job->msg, "t_mix     %g %s exact (%s%s%s)\n", json_number_value(value),
+	json_t *cold = json_object_get(e, "cold_columns");
+	fprintf(run->job->msg, "t_mix     %g %s exact (%s%s%s)", json_number_value(value),
 		json_string_value(json_object_get(e, "unit")), json_string_value(json_object_get(e, "norm")),
 		json_is_true(json_object_get(e, "assumed")) ? ", if pushes come in random order" : "",
 		run->opt->slack < 1 || run->n_blocks > 1 ? ", with the knobs of this run" : "");
+	if (json_is_number(cold))
+		fprintf(run->job->msg, " of the hot columns, %g of the others", json_number_value(cold));
+	fprintf(run->job->msg, "\n");
 }
