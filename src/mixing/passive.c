@@ -273,9 +273,8 @@ static double slowest(struct mw_passive *s, double *u)
 
 /*
  * The slowest of several directions that are nearly as slow is chosen by chance too, so its radius is too large. By how
- * much shows where it is chosen on one half of the snapshots and valued on the other. Returns the logarithm of the ratio,
- * at least 0: all of it is luck where many directions are alike, since a wrong one of them is worth the same; a third where one
- * stands out, since half of the snapshots miss it by about what they flatter it, and all of them flatter it half as much.
+ * much at most shows where it is chosen on one half of the snapshots and valued on the other. Returns the logarithm of the
+ * ratio, at least 0. All of it is luck where many directions are alike, since a wrong one of them is worth the same.
  */
 static double optimism(struct mw_passive *s)
 {
@@ -295,6 +294,33 @@ static double optimism(struct mw_passive *s)
 	correlate(s, 0, s->n, 1);
 	chosen = slowest(s, s->u[0]);
 	return valued > 0 && chosen > valued ? log(chosen / valued) : 0;
+}
+
+/* By what factor a quarter of the snapshots gives a larger radius, as a logarithm. */
+static double by_quarters(struct mw_passive *s)
+{
+	double sum = 0;
+	take_means(s, 0, s->n);
+	take_slopes(s, 0, s->n, 1); /* which coordinates are flat */
+	correlate(s, 0, s->n, 1);
+	double all = radius(s);
+	for (uint32_t k = 0; k < 4; k++) {
+		take_means(s, k * (s->n / 4), (k + 1) * (s->n / 4));
+		correlate(s, k * (s->n / 4), (k + 1) * (s->n / 4), 1);
+		sum += log(radius(s) / all) / 4;
+	}
+	return isfinite(sum) ? sum : 0;
+}
+
+/*
+ * What to take off the logarithm of the radius. Where directions are alike quarters have more luck: twice what they have
+ * more (found on copies of a server and complete graphs), two thirds of the most at most. Where one stands out there is none,
+ * and quarters have less, since what is lost by taking off means goes with the number: they lose four times as much.
+ */
+static double surplus(struct mw_passive *s, double most)
+{
+	double more = by_quarters(s);
+	return more < 0 ? more / 3 : fmin(2 * more, 2 * most / 3);
 }
 
 /* Mean square disagreement of [from, to) with the mean of all taken off. */
@@ -332,18 +358,18 @@ static double noise(struct mw_passive *s)
 }
 
 /*
- * Two biases are taken off the value, and what is not sure of them goes into its error: the optimism of a largest
- * eigenvalue (two thirds of what it may be; a third in the error); and what the average's own autocorrelation says too much
- * of curvature (half of what it changes in the error). In an epoch every row comes once, so the noise of an epoch sums to
- * nothing and the average comes back to where it began, at an apparent rate of 3 over the epoch's length, curvature or
- * not. If that explains all of the correction, half of it is taken back. A third part of the error is the model's: half of
- * what every other snapshot says otherwise.
+ * Two biases are taken off the value, and what is not sure of them goes into its error: that of a largest eigenvalue (a third
+ * of what it may be at most in the error); and what the average's own autocorrelation says too much of curvature (half of
+ * what it changes in the error). In an epoch every row comes once, so the noise of an epoch sums to nothing and the average
+ * comes back to where it began, at an apparent rate of 3 over the epoch's length, curvature or not. If that explains all of
+ * the correction, half of it is taken back. A third part of the error is the model's: half of what every other snapshot says
+ * otherwise.
  */
 static void correct(struct mw_passive *s, double twice, struct mw_estimate *out)
 {
 	double rho = s->rho, raw = s->raw, gone = 1 - s->lambda_y;
 	double epochs = s->epoch ? fmin(1, 3 * (double)s->stride / (double)s->epoch / fmax(gone, 1e-12)) : 0;
-	double chance = noise(s), most = optimism(s), o = exp(-2 * most / 3);
+	double chance = noise(s), most = optimism(s), o = exp(-surplus(s, most));
 	double corrected = time_of(s, rho * o, 1), as_seen = time_of(s, raw * o, 1);
 	double curvature = (corrected - as_seen) / 2;
 	if (!isfinite(chance) || !isfinite(corrected)) {
