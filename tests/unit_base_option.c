@@ -192,6 +192,10 @@ static void forms(void **state)
 	assert_false(mw_options_is_set(&t->set, "seed"));
 	assert_int_equal(PARSE(t, "--verbose=on", "--data=", "--no-no-smt"), 0);
 	assert_true(t->own.verbose);
+	assert_int_equal(PARSE(t, "--verbose", "off", "x"), 1);
+	assert_false(t->own.verbose);
+	assert_int_equal(PARSE(t, "--verbose", "on"), 0);
+	assert_true(t->own.verbose);
 	assert_false(t->own.no_smt);
 	assert_string_equal(t->own.data, "");
 }

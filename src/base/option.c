@@ -352,8 +352,13 @@ static int parse_long(struct mw_options *o, int argc, char **argv, int *i, struc
 	}
 	if (!opt)
 		return fail_unknown(o, name, NULL, err);
-	if (opt->type == MW_OPT_BOOL)
+	if (opt->type == MW_OPT_BOOL) {
+		const char *next = *i + 1 < argc ? argv[*i + 1] : "";
+		if (!after && (!strcmp(next, "on") ||
+				      !strcmp(next, "off"))) /* no argument of a command is called so */
+			after = argv[++*i];
 		return mw_options_set(o, name, after ? after : "yes", NULL, err);
+	}
 	MW_TRY(take_value(name, after, argc, argv, i, &value, err));
 	return mw_options_set(o, name, value, NULL, err);
 }
