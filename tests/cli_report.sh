@@ -15,7 +15,7 @@ run report runs -o page.html --title 'A & B <c>'
 status_is 0 && grep -q '<title>A &amp; B &lt;c&gt;</title>' page.html
 report "a page, its title escaped"
 missing=
-for id in loss-steps loss-epochs loss-seconds tmix tmix-target consensus staleness runs layout options origin; do
+for id in loss-steps loss-epochs loss-seconds tmix tmix-loss tmix-target consensus staleness runs layout options origin; do
 	grep -q "<section id=\"$id\"" page.html || missing="$missing $id"
 done
 [ -z "$missing" ] || { echo "# missing:$missing"; false; }

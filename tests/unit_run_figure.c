@@ -133,7 +133,7 @@ static void tables_become_series(void **state)
 }
 
 /* A run folder with hand-made files. */
-static void make_run(const char *folder, const char *tmix, const char *metrics)
+static void make_run(const char *folder, const char *end, const char *tmix, const char *metrics)
 {
 	char path[600];
 	FILE *f;
@@ -141,10 +141,9 @@ static void make_run(const char *folder, const char *tmix, const char *metrics)
 	snprintf(path, sizeof(path), "%s/run.json", folder);
 	f = fopen(path, "w");
 	fprintf(f,
-		"{\"protocol\": {\"native_step\": \"round\", \"workers\": 4}, \"summary\": {\"stopped_by\": "
-		"\"epochs\", "
-		"\"t_mix\": %s}}",
-		tmix);
+		"{\"protocol\": {\"native_step\": \"round\", \"workers\": 4}, \"summary\": {%s, \"t_mix\": "
+		"%s}}",
+		end, tmix);
 	fclose(f);
 	snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
 	f = fopen(path, "w");
@@ -166,12 +165,15 @@ static void runs_are_read(void **state)
 		snprintf(folder[i], sizeof(folder[i]), "%s", temporary_path(name));
 		where[i] = folder[i];
 	}
-	make_run(folder[0], "{\"exact\": {\"value\": 2, \"gradient_steps\": 8}}",
+	make_run(folder[0], "\"stopped_by\": \"epochs\", \"train_loss\": 0.2",
+		"{\"exact\": {\"value\": 2, \"gradient_steps\": 8}}",
 		"{\"train_loss\": 1, \"steps\": 0}\n{\"event\": \"timeline\"}\n{\"train_loss\": 0.2, "
 		"\"steps\": 100}\n{\"train_lo");
-	make_run(folder[1], "{\"exact\": null, \"trace\": {\"value\": 5}}",
+	make_run(folder[1], "\"stopped_by\": \"epochs\", \"train_loss\": null",
+		"{\"exact\": null, \"trace\": {\"value\": 5}}",
 		"{\"train_loss\": 1, \"steps\": 0}\n{\"train_loss\": 0.4, \"steps\": 100}\n");
-	make_run(folder[2], "{\"exact\": {\"value\": 3, \"gradient_steps\": 12}}",
+	make_run(folder[2], "\"stopped_by\": \"epochs\", \"train_loss\": 0.5, \"val_loss\": 0.3",
+		"{\"exact\": {\"value\": 3, \"gradient_steps\": 12}}",
 		"{\"train_loss\": 1, \"steps\": 0}\n{\"train_loss\": 0.5, \"steps\": 100, \"val_loss\": "
 		"0.3}\n");
 	assert_int_equal(mw_pasts_load(where, 3, &p, &err), 0);
@@ -195,6 +197,13 @@ static void runs_are_read(void **state)
 	assert_int_equal(mw_past_figure(&p, "tmix-target", 0.3, &f, &err), 0);
 	assert_int_equal(f->series[0].n, 2);
 	has(f->note, "2 runs to loss 0.3; 1 more never reach it");
+	has(f->note, "Spearman's rank correlation 1.000");
+	mw_figure_free(f);
+	/* t_mix 8, 20, 12; last losses 0.2, none, 0.3 */
+	assert_int_equal(mw_past_figure(&p, "tmix-loss", NAN, &f, &err), 0);
+	assert_int_equal(f->series[0].n, 2);
+	assert_true(f->series[0].y[0] == 0.2 && f->series[0].y[1] == 0.3);
+	has(f->note, "2 runs; 1 more have none (diverged) and count as the worst");
 	has(f->note, "Spearman's rank correlation 1.000");
 	mw_figure_free(f);
 	assert_int_equal(mw_past_figure(&p, "staleness", NAN, &f, &err), 0);

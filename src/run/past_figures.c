@@ -242,11 +242,19 @@ static double common_target(const struct mw_pasts *p)
 	return target;
 }
 
-/* Runs with a t_mix, and the steps that they need; NEVER: they don't reach the target, and are the slowest by rank. */
+/* What has no y (a run that never reaches the loss, or diverged) is the largest by rank. */
 #define NEVER 1e300
 
-static int note_correlation(
-	struct mw_figure *f, double target, const double *x, const double *y, uint32_t n, struct mw_err *err)
+/* A point a run: its t_mix against what y_of says of it. */
+struct against {
+	const char *name, *title, *y_label;
+	double (*y_of)(const struct mw_past *p, double target);
+	double target;
+	const char *missing, *pearson; /* runs without y do what; what is correlated with log t_mix */
+};
+
+static int note_correlation(struct mw_figure *f, const struct against *a, const double *x, const double *y,
+	uint32_t n, struct mw_err *err)
 {
 	char note[500];
 	struct mw_interval s, l;
@@ -254,20 +262,23 @@ static int note_correlation(
 	MW_TRY(mw_correlation_bootstrap(MW_SPEARMAN, x, y, n, LEVEL, RESAMPLES, 1, &s, err));
 	MW_TRY(mw_correlation_bootstrap(
 		MW_PEARSON_LOG_X, v->x, v->y, (uint32_t)v->n, LEVEL, RESAMPLES, 1, &l, err));
-	snprintf(note, sizeof(note), "%zu runs to loss %.5g", v->n, target);
+	snprintf(note, sizeof(note), "%zu runs", v->n);
+	if (isfinite(a->target))
+		snprintf(note + strlen(note), sizeof(note) - strlen(note), " to loss %.5g", a->target);
 	if (n > v->n)
-		snprintf(note + strlen(note), sizeof(note) - strlen(note),
-			"; %zu more never reach it and count as the slowest in the ranks", n - v->n);
+		snprintf(note + strlen(note), sizeof(note) - strlen(note), "; %zu more %s in the ranks",
+			n - v->n, a->missing);
 	snprintf(note + strlen(note), sizeof(note) - strlen(note), ". ");
 	describe("Spearman's rank correlation", &s, note, sizeof(note));
 	snprintf(note + strlen(note), sizeof(note) - strlen(note), "; ");
-	describe("Pearson's of log t_mix and steps", &l, note, sizeof(note));
+	describe(a->pearson, &l, note, sizeof(note));
 	snprintf(note + strlen(note), sizeof(note) - strlen(note), "; brackets: 95 %% bootstrap interval.");
 	mw_figure_note(f, note);
 	return MW_OK;
 }
 
-static int tmix_target(const struct mw_pasts *p, double target, struct mw_figure **out, struct mw_err *err)
+static int tmix_against(
+	const struct mw_pasts *p, const struct against *a, struct mw_figure **out, struct mw_err *err)
 {
 	uint32_t n = 0;
 	int ret = 0;
@@ -275,21 +286,19 @@ static int tmix_target(const struct mw_pasts *p, double target, struct mw_figure
 	if (p->n < 3)
 		return MW_OK;
 	double *x = calloc(2 * p->n, sizeof(*x)), *y = x + p->n;
-	target = isfinite(target) ? target : common_target(p);
-	struct mw_figure *f = mw_figure_new("tmix-target", "Mixing time against steps to the target loss",
-		"t_mix (gradient steps)", "gradient steps to the target (of all workers)");
+	struct mw_figure *f = mw_figure_new(a->name, a->title, "t_mix (gradient steps)", a->y_label);
 	size_t series = f ? mw_figure_series(f, "a run", MW_MARK_POINTS) : 0;
 	for (size_t i = 0; x && f && i < p->n; i++) {
-		double t = mw_past_tmix(&p->past[i]), steps = mw_past_steps_to(&p->past[i], target);
+		double t = mw_past_tmix(&p->past[i]), value = a->y_of(&p->past[i], a->target);
 		if (!isfinite(t) || t <= 0)
 			continue;
 		x[n] = t;
-		y[n++] = isfinite(steps) ? steps : NEVER;
-		if (isfinite(steps))
-			mw_figure_add(f, series, t, steps);
+		y[n++] = isfinite(value) ? value : NEVER;
+		if (isfinite(value))
+			mw_figure_add(f, series, t, value);
 	}
 	if (x && f && !f->failed && n >= 3)
-		ret = note_correlation(f, target, x, y, n, err);
+		ret = note_correlation(f, a, x, y, n, err);
 	free(x);
 	if (ret < 0) {
 		mw_figure_free(f);
@@ -297,10 +306,47 @@ static int tmix_target(const struct mw_pasts *p, double target, struct mw_figure
 	}
 	if (f) {
 		f->xlog = true;
-		f->ylog = true;
 		f->failed = f->failed || !x;
 	}
 	return made(f, out, err);
+}
+
+static int tmix_target(const struct mw_pasts *p, double target, struct mw_figure **out, struct mw_err *err)
+{
+	struct against a = { .name = "tmix-target",
+		.title = "Mixing time against steps to the target loss",
+		.y_label = "gradient steps to the target (of all workers)",
+		.y_of = mw_past_steps_to,
+		.target = isfinite(target) ? target : common_target(p),
+		.missing = "never reach it and count as the slowest",
+		.pearson = "Pearson's of log t_mix and steps" };
+	int ret = tmix_against(p, &a, out, err);
+	if (*out)
+		(*out)->ylog = true;
+	return ret;
+}
+
+static double final_loss(const struct mw_past *p, double target)
+{
+	const char *end = mw_past_text(p->run, "summary/stopped_by");
+	double v = mw_past_number(p->run, "summary/val_loss");
+	(void)target;
+	if (end && !strcmp(end, "diverged"))
+		return NAN;
+	return isfinite(v) ? v : mw_past_number(p->run, "summary/train_loss");
+}
+
+static int tmix_loss(const struct mw_pasts *p, double target, struct mw_figure **out, struct mw_err *err)
+{
+	static const struct against a = { .name = "tmix-loss",
+		.title = "Mixing time against the loss at the end",
+		.y_label = "last loss (validation where there is one, else training)",
+		.y_of = final_loss,
+		.target = NAN,
+		.missing = "have none (diverged) and count as the worst",
+		.pearson = "Pearson's of log t_mix and last loss" };
+	(void)target;
+	return tmix_against(p, &a, out, err);
 }
 
 /* --- staleness, consensus, bound ----------------------------------------------------------------------------------- */
@@ -403,13 +449,13 @@ static int bound(const struct mw_pasts *p, double target, struct mw_figure **out
 /* --- by name ------------------------------------------------------------------------------------------------------- */
 
 const char *const mw_past_figures[] = { "loss-steps", "loss-epochs", "loss-seconds", "loss-virtual-seconds",
-	"tmix", "tmix-target", "bound", "consensus", "staleness", NULL };
+	"tmix", "tmix-loss", "tmix-target", "bound", "consensus", "staleness", NULL };
 
 int mw_past_figure(
 	const struct mw_pasts *p, const char *name, double target, struct mw_figure **out, struct mw_err *err)
 {
 	static figure_fn *const make[] = { loss_steps, loss_epochs, loss_seconds, loss_virtual, tmix,
-		tmix_target, bound, consensus, staleness };
+		tmix_loss, tmix_target, bound, consensus, staleness };
 	*out = NULL;
 	for (size_t i = 0; mw_past_figures[i]; i++)
 		if (!strcmp(mw_past_figures[i], name))
@@ -419,6 +465,6 @@ int mw_past_figure(
 	MW_FAIL(err, USAGE,
 		"there is no figure '%s' (there are: loss-steps, loss-epochs, loss-seconds, "
 		"loss-virtual-seconds, "
-		"tmix, tmix-target, bound, consensus, staleness; or a CSV file)%s%s%s",
+		"tmix, tmix-loss, tmix-target, bound, consensus, staleness; or a CSV file)%s%s%s",
 		name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
