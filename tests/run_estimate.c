@@ -181,6 +181,10 @@ static void stretches_have_their_own_value(void **state)
 		mw_control_window(t.run);
 	}
 	assert_non_null(t.run->control->windows);
+	t.run->t_mix = t.run->t_mix ? t.run->t_mix : json_object();
+	mw_control_report(
+		t.run); /* what is told at the end is the last stretch's, not of the 0 steps since */
+	within(t.run->t_mix, "trace", want[2], 2, 0, "the last stretch");
 	run_close(&t);
 }
 

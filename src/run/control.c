@@ -224,6 +224,7 @@ void mw_control_free(struct mw_control *c)
 	mw_sampler_stop(c);
 	json_decref(c->latest);
 	json_decref(c->shown);
+	json_decref(c->stretch);
 	for (uint32_t b = 0; b < MW_CONTROL_BLOCKS; b++) {
 		mw_products_free(c->products[b]);
 		mw_probe_free(c->probe[b]);

@@ -71,6 +71,7 @@ struct mw_control {
 	/* --timeline: one value for each stretch between two evaluations */
 	struct mw_windows *windows; /* NULL: the schedule does not change */
 	uint64_t *counted;          /* delays of earlier stretches, by bucket */
+	json_t *stretch;            /* the estimates of the last one; NULL: none is over */
 
 	/* threads engine */
 	struct mw_sampler *sampler;

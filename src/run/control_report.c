@@ -235,7 +235,8 @@ void mw_control_window(struct mw_run *run)
 		return;
 	json_t *j = mw_control_json(run);
 	mw_windows_add(c->windows, (double)mw_native_steps(run), best_value(j), run->last.train_loss);
-	json_decref(j);
+	json_decref(c->stretch);
+	c->stretch = j;
 	begin_anew(c);
 }
 
@@ -243,7 +244,7 @@ void mw_control_report(struct mw_run *run)
 {
 	if (!run->control)
 		return;
-	json_t *j = mw_control_json(run);
+	json_t *stretch = run->control->stretch, *j = stretch ? json_incref(stretch) : mw_control_json(run);
 	json_object_update(run->t_mix, j);
 	if (run->steer)
 		json_object_set_new(run->t_mix, "control", mw_steer_json(run->steer));
