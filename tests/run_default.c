@@ -203,6 +203,10 @@ static void test_data_decide(void **state)
 	picks(TWO "data=synth:sparse,rows=2000,features=20000000,nnz=4", "hogwild", -1);
 	picks(TWO "data=synth:dense,rows=4000,features=100 rate=0.01", "cached", 250);
 	picks(TWO "data=synth:quadratic,dim=4,rows=10", "hogwild", -1);
+	/* a net at any rate: a merge after every step of 92,000 parameters (of 4,000: what a merge takes at least is more) */
+	picks(TWO "data=synth:dense,rows=4000,features=100 model=mlp:256,256 rate=1e-6", "cached", 1);
+	picks(TWO "data=synth:dense,rows=4000,features=100 model=mlp:256,256 optimizer=adam", "cached", 1);
+	picks(TWO "data=synth:dense,rows=4000,features=100 model=mlp:32,16", "hogwild", -1);
 	/* options that leave no choice */
 	picks("workers=1 data=synth:sparse,rows=2000,features=2000,nnz=20", "sequential", -1);
 	picks("workers=4 engine=sim data=synth:sparse,rows=2000,features=2000,nnz=20", "hogwild", -1);

@@ -30,10 +30,16 @@
 /* Where the curvature isn't known: what others add unseen may be this share of an epoch. */
 #define UNKNOWN_SPARSE (1 / 64.0)
 #define UNKNOWN_DENSE  (1 / 256.0)
-#define LINE_FLOATS    16
-#define HOT_LINES      16384 /* 1 MB: what the second-level cache of a core keeps */
-#define SAMPLE_ROWS    8192
-#define SMOOTH_WORK    3e7 /* operations: milliseconds */
+/*
+ * A net's curvature times the rate, whatever the rate is: training makes the loss steeper until steps are about to overshoot,
+ * which they do at 2 (J. Cohen and others, "Gradient Descent on Neural Networks Typically Occurs at the Edge of Stability",
+ * ICLR 2021).
+ */
+#define NET_STEP    2.0
+#define LINE_FLOATS 16
+#define HOT_LINES   16384 /* 1 MB: what the second-level cache of a core keeps */
+#define SAMPLE_ROWS 8192
+#define SMOOTH_WORK 3e7 /* operations: milliseconds */
 /* All copies together may take this share of the machine's memory. */
 #define MEMORY_SHARE 0.125
 
@@ -50,13 +56,12 @@ static double reach_limit(uint32_t n, double share)
 	return -log(1 - share * 2 * sin(M_PI / (2 * (2 * (double)n - 1))));
 }
 
-/* Steps between merges are whole: up, where that stays clear of the limit. One step of 1.9 would merge twice as often. */
+/* Steps between merges are whole: up, where that stays clear of the limit. 1.9 steps as one would merge twice as often. */
 static double whole_steps(const struct mw_sharing *s, double steps)
 {
 	double up = ceil(steps);
-	if (isfinite(s->curvature) && up * s->curvature > reach_limit(s->workers, STABLE_WHOLE))
-		up = floor(steps);
-	return fmax(1, up);
+	bool clear = isfinite(s->curvature) && up * s->curvature <= reach_limit(s->workers, STABLE_WHOLE);
+	return fmax(1, clear ? up : floor(steps));
 }
 
 /*
@@ -170,12 +175,15 @@ static int look_at_sparse(struct mw_run *run, struct mw_sharing *s, struct mw_er
 	return n_lines > HOT_LINES ? popularity(run, stride, n_lines, &s->hot, err) : 0;
 }
 
-/* A step of plain SGD in units of 1 / curvature; optimizers with a scale of their own have none that one could name. */
+/*
+ * A step in units of 1 / curvature: of plain SGD on a linear model from the data. Optimizers with a scale of their own have
+ * none there that one could name.
+ */
 static int look_at_steps(struct mw_run *run, struct mw_sharing *s, struct mw_err *err)
 {
 	double momentum = mw_theory_option(run, "momentum"), curvature = NAN;
-	s->curvature = NAN;
-	if (strcmp(run->optim->ops->name, "sgd"))
+	s->curvature = run->model->heavy ? NET_STEP : NAN;
+	if (run->model->heavy || strcmp(run->optim->ops->name, "sgd"))
 		return 0;
 	MW_TRY(mw_typical_curvature(run, SMOOTH_WORK, &curvature, err));
 	s->curvature = (double)mw_rate_begin(run->rate, run->opt->epochs) * curvature /
