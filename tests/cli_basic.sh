@@ -12,7 +12,7 @@ quiet() { [ ! -s "$tmp/err" ]; }
 # the message, one line, then the hint
 usage_error() { status_is 2 && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" -eq 2 ] && err_has "$1" && err_has "try 'mixwild"; }
 
-commands="train eval predict data topo tmix list"
+commands="train eval predict data topo tune tmix bound trace sweep report plot scaling bench list"
 
 run --help
 status_is 0 && quiet && out_has "Usage: mixwild COMMAND"
@@ -36,6 +36,11 @@ for c in $commands; do
 	run "$c" --help
 	status_is 0 && quiet && out_has "Usage: mixwild $c "
 	report "$c --help"
+	# examples are of files that are there
+	[ -z "$(grep -oE ' (data|experiments)/[^ ]+' "$tmp/out" | while read -r f; do
+		[ -e "${MW_SRCDIR:-.}/$f" ] || echo "$f"
+	done)" ]
+	report "$c --help: its examples can be run"
 	run --man "$c"
 	status_is 0 && quiet && out_has '.SH NAME' && out_has '.SH OPTIONS' && out_has '.SH EXIT STATUS'
 	report "manual page of $c"

@@ -238,7 +238,8 @@ const struct mw_command mw_command_data = {
 	.uses = MW_NO_INTERRUPT,
 	.options = data_table,
 	.option_size = sizeof(struct data_options),
-	.examples = "mixwild data a9a.txt.gz\nmixwild data t10k-images-idx3-ubyte.gz --format json\n"
+	.examples = "mixwild data data/spam-train.svm.gz\nmixwild data "
+		    "data/fashion-test-images-idx3-ubyte.gz --format json\n"
 		    "mixwild data synth:sparse,rows=1000,features=500,nnz=20\n",
 	.run = run,
 };

@@ -283,7 +283,7 @@ const struct mw_command mw_command_eval = {
 	.max_positionals = 2,
 	.options = eval_table,
 	.option_size = sizeof(struct eval_options),
-	.examples = "mixwild eval runs/spam/model.safetensors data/spam.test.gz\n",
+	.examples = "mixwild eval runs/spam/model.safetensors data/spam-test.svm.gz\n",
 	.run = eval_command,
 };
 
@@ -295,6 +295,6 @@ const struct mw_command mw_command_predict = {
 	.max_positionals = 2,
 	.options = predict_table,
 	.option_size = sizeof(struct eval_options),
-	.examples = "mixwild predict runs/spam/model.safetensors data/spam.test.gz > labels.txt\n",
+	.examples = "mixwild predict runs/spam/model.safetensors data/spam-test.svm.gz > labels.txt\n",
 	.run = predict_command,
 };

@@ -105,8 +105,9 @@ const struct mw_command mw_command_trace = {
 	.max_positionals = 1,
 	.options = table,
 	.option_size = sizeof(struct trace_options),
-	.examples = "mixwild train --data data/spam.train.gz --protocol async-ps --access seqlock --trace "
-		    "ps.trace\n"
-		    "mixwild trace ps.trace\n",
+	.examples =
+		"mixwild train --data data/spam-train.svm.gz --protocol async-ps --access seqlock --trace "
+		"ps.trace\n"
+		"mixwild trace ps.trace\n",
 	.run = trace_command,
 };

@@ -456,7 +456,7 @@ const struct mw_command mw_command_train = {
 	.options = mw_train_option_table,
 	.option_size = sizeof(struct mw_train_options),
 	.examples =
-		"mixwild train --data data/spam.train.gz --test data/spam.test.gz --rate 0.5 --out "
+		"mixwild train --data data/spam-train.svm.gz --test data/spam-test.svm.gz --rate 0.5 --out "
 		"runs/spam\n"
 		"mixwild train --data synth:sparse,rows=200000,features=47236 --protocol cached --workers 2\n"
 		"mixwild train --data synth:quadratic,dim=16 --engine sim --workers 64 --protocol "
