@@ -20,6 +20,7 @@ static const struct golden goldens[] = {
 	{ "synthetic:core:1 pu:1", "pus", "spread", MW_PLACES_NUMA, false, NULL, "0", "0" },
 	/* SMT 1, 2, 4, 8: a second thread of a core only after the first ones of all */
 	{ "synthetic:pack:1 core:3 pu:1", "pus", "close", MW_PLACES_PU, false, NULL, "0 1 2", "0 0 0" },
+	{ "synthetic:\"pack:1 core:3 pu:1\"", "pus", "close", MW_PLACES_PU, false, NULL, "0 1 2", "0 0 0" },
 	{ TWO_NODES, "auto", "close", MW_PLACES_PU, false, NULL, "0 2 4 6 8 10 12 14", "0 0 0 0 1 1 1 1" },
 	{ TWO_NODES, "10", "compact", MW_PLACES_PU, false, NULL, "0 2 4 6 8 10 12 14 1 3",
 		"0 0 0 0 1 1 1 1 0 0" },

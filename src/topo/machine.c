@@ -38,17 +38,26 @@ static double synthetic_pus(const char *text)
 	return n;
 }
 
-static int load(struct mw_machine *m, const char *topology, struct mw_err *err)
+/* What is behind the word, without the quotes that people write and shells take away; NULL where it is a file. For free(). */
+static char *synthetic_text(const char *topology)
 {
-	bool synthetic = topology && !strncmp(topology, SYNTHETIC, strlen(SYNTHETIC));
-	if (synthetic && synthetic_pus(topology + strlen(SYNTHETIC)) > PUS_MOST)
+	if (!topology || strncmp(topology, SYNTHETIC, strlen(SYNTHETIC)) != 0)
+		return NULL;
+	const char *text = topology + strlen(SYNTHETIC);
+	size_t n = strlen(text);
+	return n >= 2 && text[0] == '"' && text[n - 1] == '"' ? strndup(text + 1, n - 2) : strdup(text);
+}
+
+static int load_from(struct mw_machine *m, const char *topology, const char *synthetic, struct mw_err *err)
+{
+	if (synthetic && synthetic_pus(synthetic) > PUS_MOST)
 		MW_FAIL(err, USAGE, "--topology %s: a machine of more than %d PUs is not planned for",
 			topology, PUS_MOST);
 	if (hwloc_topology_init(&m->topo)) {
 		m->topo = NULL;
 		MW_FAIL(err, RESOURCE, "out of memory: the machine's topology");
 	}
-	if (synthetic && hwloc_topology_set_synthetic(m->topo, topology + strlen(SYNTHETIC)))
+	if (synthetic && hwloc_topology_set_synthetic(m->topo, synthetic))
 		MW_FAIL(err, USAGE,
 			"--topology %s: hwloc does not understand it; an example is %s\"pack:2 numa:2 core:8 "
 			"pu:2\"",
@@ -75,6 +84,14 @@ static int load(struct mw_machine *m, const char *topology, struct mw_err *err)
 		fprintf(m->notes,
 			"hwloc was told another topology by an HWLOC_ variable: nothing is bound here.\n");
 	return 0;
+}
+
+static int load(struct mw_machine *m, const char *topology, struct mw_err *err)
+{
+	char *synthetic = synthetic_text(topology);
+	int code = load_from(m, topology, synthetic, err);
+	free(synthetic);
+	return code;
 }
 
 /* The PUs of the machine that the process may use: hwloc has taken away those outside the cgroup's cpuset
