@@ -1,6 +1,6 @@
 /*
  * rule_records.h: the records of eight parameters, each loaded and stored as a whole, to and from vectors of one field each.
- * For AVX2 and AVX-512: of sixteen parameters more lanes would be idle in a row's rest, and it was no faster.
+ * For AVX2 and AVX-512: of sixteen at a time more lanes would be idle in the last vector of a row.
  *
  * A vector is put together from halves of four floats so that the transpositions, which stay within halves, bring
  * parameter k to place k.
