@@ -24,13 +24,19 @@ def cached(*periods):
     return {f"cached {k}": CACHED[f"cached {k}"] for k in periods}
 
 
+# --hot: copies of the popular columns, the others shared at once. numa: a replica for each group, as for each L3 or node.
+HOT = {f"cached 2048, hot {h}": ["cached", "--mix-every", "2048", "--hot", str(h)] for h in (1024, 16384, 131072)}
+GROUPS = {"numa, 2 groups": ["numa", "--groups", "2", "--mix-every", "256"]}
 LINEAR = {"hogwild": ["hogwild"], **cached(64, 256, 1024, 2048, 4096, 8192), **BLOCKS,
           "cached, steered": ["cached", "--estimate", "probe", "--target-tmix", "8400"], "local-sgd 256": ["local-sgd", "--mix-every", "256"]}
+RCV1 = {**LINEAR, **HOT, **GROUPS}
 DENSE = {"hogwild": ["hogwild"], **cached(2, 4, 16, 64, 256, 1024), **ROUND}
 NET = {"hogwild": ["hogwild"], **cached(1, 4, 16), **ROUND}
 SETS = {
     "rcv1": (["--data", f"{FOLDER}/rcv1-like-200000.svm", "--cache", "on", "--model", "logistic", "--no-bias", "--rate", "0.5",
-              "--epochs", "8", "--eval-every", "0.5"], LINEAR),
+              "--epochs", "8", "--eval-every", "0.5"], RCV1),
+    "wide": (["--data", "synth:sparse,rows=200000,features=10000000,seed=1", "--model", "logistic", "--no-bias", "--rate", "0.5", "--epochs", "20",
+              "--eval-every", "2"], {"hogwild": ["hogwild"], **cached(2048, 8192), **HOT}),
     "rcv1-bias": (["--data", f"{FOLDER}/rcv1-like-200000.svm", "--cache", "on", "--model", "logistic", "--rate", "0.5", "--epochs", "8",
                    "--eval-every", "0.5"],
                   {"hogwild": ["hogwild"], "cached 8": ["cached", "--mix-every", "8"], **cached(16, 64, 256, 2048)}),
