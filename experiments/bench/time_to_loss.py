@@ -1,6 +1,7 @@
 """Wall seconds, loading included, to reach given test losses: mixwild, liblinear and scikit-learn on the spam set and on MNIST.
 
-time_to_loss.py MIXWILD DATA-FOLDER MNIST-FOLDER OUT. Writes OUT/time_to_loss.csv (every point), .txt (the table) and .svg.
+time_to_loss.py MIXWILD DATA-FOLDER MNIST-FOLDER OUT [--add]. Writes OUT/time_to_loss.csv (every point), .txt (the table) and .svg.
+--add: to the rounds that OUT holds, so that quiet minutes can be used one by one.
 Environment: ROUNDS (3), SETS ("spam mnist").
 A point is (loading + training until then, loss on the test part); evaluating it isn't counted, nor is starting Python.
 mixwild gives a point an epoch of one run; liblinear a run per tolerance; scikit-learn's SGDClassifier an epoch,
@@ -20,6 +21,7 @@ import warnings
 
 warnings.filterwarnings("ignore")  # that a fit of few iterations has not converged is the point
 mixwild, data, mnist, out = sys.argv[1:5]
+ADD = sys.argv[5:] == ["--add"]
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SPAM = [f"{data}/spam-train.svm.gz", f"{data}/spam-test.svm.gz"]
 MNIST = [f"{mnist}/train-images-idx3-ubyte", f"{mnist}/t10k-images-idx3-ubyte"]
@@ -149,7 +151,8 @@ def reached(name, who, target):
 def print_table(f):
     for name, s in SETS.items():
         whos = list(dict.fromkeys(p["who"] for p in points if p["set"] == name))
-        print(f"{name}: seconds (loading + training, median of {ROUNDS}) to a test loss of", file=f)
+        rounds = len({p["round"] for p in points if p["set"] == name})
+        print(f"{name}: seconds (loading + training, median of {rounds}) to a test loss of", file=f)
         print(f"{'':34s}" + "".join(f"{t:>9g}" for t in s["targets"]) + "     least loss", file=f)
         for who in whos:
             cells = [median(reached(name, who, t)) for t in s["targets"]]
@@ -177,9 +180,14 @@ def plot():
 
 def main():
     os.makedirs(out, exist_ok=True)
-    for turn in range(1, ROUNDS + 1):
+    if ADD and os.path.exists(f"{out}/time_to_loss.csv"):
+        with open(f"{out}/time_to_loss.csv", newline="") as f:
+            points.extend({**p, "round": int(p["round"]), "seconds": float(p["seconds"]), "test_loss": float(p["test_loss"])}
+                          for p in csv.DictReader(f))
+    for _ in range(ROUNDS):
         for name, s in SETS.items():
-            print(f"round {turn} of {ROUNDS}: {name}", file=sys.stderr)
+            turn = 1 + max((p["round"] for p in points if p["set"] == name), default=0)
+            print(f"round {turn}: {name}", file=sys.stderr)
             for workers in (1, 2)[:len(os.sched_getaffinity(0))]:
                 run_mixwild(name, s, turn, workers)
             if shutil.which("liblinear-train"):
