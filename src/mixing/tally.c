@@ -344,6 +344,20 @@ static void between_ages(const struct mw_tally *t, struct mw_estimate *out)
 	out->value = out->sup - out->error;
 }
 
+/* Where few starts went so far, leaving out some of them may leave no crossing at all. */
+static void tell_crossing(struct mw_tally *t, double crossed, struct mw_estimate *out)
+{
+	double error = hypot(jackknife(t), (out->pooled - out->split) / 2);
+	out->identified = isfinite(error);
+	if (out->identified)
+		round_up(out, crossed, error);
+	else
+		snprintf(out->reason, sizeof(out->reason),
+			"some of the starts mix at step %.4g, others within none that was followed: run "
+			"longer",
+			crossed);
+}
+
 void mw_tally_aim(struct mw_tally *t, double expected)
 {
 	if (t->c.fixed)
@@ -400,5 +414,5 @@ void mw_tally_estimate(struct mw_tally *t, struct mw_estimate *out)
 	else if (t->c.fixed)
 		between_ages(t, out);
 	else
-		round_up(out, crossed, hypot(jackknife(t), (out->pooled - out->split) / 2));
+		tell_crossing(t, crossed, out);
 }
