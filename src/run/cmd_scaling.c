@@ -16,7 +16,7 @@ enum { ROUNDS_MAX = 99, RUNS = 4, CURVE_MAX = 12 };
 
 struct scaling_options {
 	double seconds, remote, bandwidth;
-	int64_t rounds, cores_per_node, most, mix_every;
+	int64_t rounds, cores_per_node, most, mix_every, hot_columns;
 	int format;
 	struct mw_train_options train;
 };
@@ -30,6 +30,8 @@ static const struct mw_option scaling_table[] = {
 	{ "mix-every", MW_OPT_INT, F(mix_every), "2048", 1, 1e9, NULL, "K", "Own steps between exchanges." },
 	{ "max", MW_OPT_INT, F(most), "256", 2, 65536, NULL, "N",
 		"Draw the curve up to this number of workers." },
+	{ "hot-columns", MW_OPT_INT, F(hot_columns), "4096", 0, 4e9, NULL, "N",
+		"The curve \"hot private\": the N most popular columns are private to each worker." },
 	{ "cores-per-node", MW_OPT_INT, F(cores_per_node), "32", 1, 65536, NULL, "N",
 		"Assumed: cores of a NUMA node of the large machine." },
 	{ "remote", MW_OPT_FLOAT, F(remote), "2.5", 1, 100, NULL, "FACTOR",
@@ -76,7 +78,7 @@ static int set_all(const struct scaling *s, struct mw_job *job, uint32_t k, stru
 	json_object_foreach(config, name, value)
 	{
 		static const char own[] =
-			"seconds rounds mix-every max cores-per-node remote bandwidth format ";
+			"seconds rounds mix-every max hot-columns cores-per-node remote bandwidth format ";
 		char word[64], *text;
 		snprintf(word, sizeof(word), "%s ", name);
 		if (code || strstr(own, word) || !mw_options_is_set(&s->job->set, name))
@@ -231,7 +233,7 @@ static void print_text(const struct scaling *s, FILE *f)
 {
 	const struct mw_scaling *c = &s->calibration;
 	uint32_t n[CURVE_MAX + 6], points = curve_workers(s, n);
-	char a[32], b[32], d[32];
+	char a[32], b[32], d[32], h[32];
 	fprintf(f, "calibrated: %.4g ns an example alone, %.4g beside another, %.4g on one replica;\n",
 		c->t1 * 1e9, c->t2 * 1e9, c->s2 * 1e9);
 	fprintf(f,
@@ -254,22 +256,30 @@ static void print_text(const struct scaling *s, FILE *f)
 	}
 	fprintf(f, "\nexpected on nodes of %u cores, lines from another node %.3g times as slow%s:\n",
 		c->cores_per_node, c->remote, c->bandwidth > 0 ? "" : ", memory without limit");
-	fprintf(f, "%-10s%-16s%-16s%s\n", "workers", "one replica", "one a node", "one a worker");
+	fprintf(f, "%-10s%-14s%-14s%-14s%s\n", "workers", "one replica", "hot private", "one a node",
+		"one a worker");
 	for (uint32_t i = 0; i < points; i++) {
 		mw_format_count(curve(s, MW_SCALING_SHARED, n[i]), a, sizeof(a));
 		mw_format_count(curve(s, MW_SCALING_NODE, n[i]), b, sizeof(b));
 		mw_format_count(curve(s, MW_SCALING_WORKER, n[i]), d, sizeof(d));
-		fprintf(f, "%-10u%-16s%-16s%s\n", n[i], a, b, d);
+		mw_format_count(curve(s, MW_SCALING_HOT, n[i]), h, sizeof(h));
+		fprintf(f, "%-10u%-14s%-14s%-14s%s\n", n[i], a, h, b, d);
 	}
+	fprintf(f,
+		"hot private: %u columns are each worker's own, merged every %lld steps; the others' lines "
+		"in a row: "
+		"%.3g\n",
+		c->hot_columns, (long long)s->opt->mix_every, c->cold_lines);
 }
 
 static void print_csv(const struct scaling *s, FILE *f)
 {
 	uint32_t n[CURVE_MAX + 6], points = curve_workers(s, n);
-	fprintf(f, "workers,one_replica,one_a_node,one_a_worker\n");
+	fprintf(f, "workers,one_replica,hot_private,one_a_node,one_a_worker\n");
 	for (uint32_t i = 0; i < points; i++)
-		fprintf(f, "%u,%.6g,%.6g,%.6g\n", n[i], curve(s, MW_SCALING_SHARED, n[i]),
-			curve(s, MW_SCALING_NODE, n[i]), curve(s, MW_SCALING_WORKER, n[i]));
+		fprintf(f, "%u,%.6g,%.6g,%.6g,%.6g\n", n[i], curve(s, MW_SCALING_SHARED, n[i]),
+			curve(s, MW_SCALING_HOT, n[i]), curve(s, MW_SCALING_NODE, n[i]),
+			curve(s, MW_SCALING_WORKER, n[i]));
 }
 
 static json_t *run_json(const struct scaling *s, uint32_t k)
@@ -290,15 +300,18 @@ static json_t *result_json(const struct scaling *s)
 	for (uint32_t i = 0; i < RUNS; i++)
 		json_array_append_new(list, run_json(s, i));
 	for (uint32_t i = 0; i < k; i++)
-		json_array_append_new(points, json_pack("{si sf sf sf}", "workers", (int)n[i], "one_replica",
-						      curve(s, MW_SCALING_SHARED, n[i]), "one_a_node",
-						      curve(s, MW_SCALING_NODE, n[i]), "one_a_worker",
-						      curve(s, MW_SCALING_WORKER, n[i])));
-	json_t *calibration = json_pack("{sf sf sf sf sf sf sf sf sf}", "alone_s", c->t1, "beside_s", c->t2,
-		"shared_s", c->s2, "merge_s", c->merge, "mean_s", c->mean, "latency_s", c->latency,
-		"conflict_s", mw_scaling_conflict_s(c), "lines", c->lines, "hottest", c->q);
-	json_t *assumed = json_pack("{si sf sf si}", "cores_per_node", (int)c->cores_per_node, "remote",
-		c->remote, "bandwidth", c->bandwidth, "mix_every", (int)s->opt->mix_every);
+		json_array_append_new(points,
+			json_pack("{si sf sf sf sf}", "workers", (int)n[i], "one_replica",
+				curve(s, MW_SCALING_SHARED, n[i]), "hot_private",
+				curve(s, MW_SCALING_HOT, n[i]), "one_a_node", curve(s, MW_SCALING_NODE, n[i]),
+				"one_a_worker", curve(s, MW_SCALING_WORKER, n[i])));
+	json_t *calibration = json_pack("{sf sf sf sf sf sf sf sf sf sf sf sf}", "alone_s", c->t1, "beside_s",
+		c->t2, "shared_s", c->s2, "merge_s", c->merge, "mean_s", c->mean, "latency_s", c->latency,
+		"conflict_s", mw_scaling_conflict_s(c), "lines", c->lines, "hottest", c->q, "cold_lines",
+		c->cold_lines, "cold_hottest", c->cold_q);
+	json_t *assumed = json_pack("{si sf sf si si}", "cores_per_node", (int)c->cores_per_node, "remote",
+		c->remote, "bandwidth", c->bandwidth, "mix_every", (int)s->opt->mix_every, "hot_columns",
+		(int)c->hot_columns);
 	return json_pack("{si so so so so}", "rounds", (int)s->rounds, "calibration", calibration, "assumed",
 		assumed, "runs", list, "curve", points);
 }
@@ -318,9 +331,8 @@ static int prepare(struct scaling *s, struct mw_err *err)
 		.stripes = s->prepared[0]->executor.n_stripes,
 		.remote = s->opt->remote,
 		.bandwidth = s->opt->bandwidth,
-		.helped = s->prepared[1]->helps };
-	mw_scaling_look(s->prepared[0], &s->calibration, err);
-	return err->code;
+		.hot_columns = (uint32_t)s->opt->hot_columns };
+	return mw_scaling_look(s->prepared[0], (double)s->opt->mix_every, &s->calibration, err);
 }
 
 static int run(struct mw_job *job, struct mw_err *err)

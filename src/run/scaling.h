@@ -1,7 +1,7 @@
 /*
  * scaling.h: a model of throughput, calibrated on this machine in the same run (core-to-core latency differs from hour to
- * hour on virtual machines): examples a second of n workers that share one replica (hogwild), one a NUMA node (numa) or have
- * one each (cached), for sparse linear models. scaling_model.c is the arithmetic, scaling_calibrate.c the clock.
+ * hour on virtual machines): examples a second of n workers that share one replica (hogwild), one a NUMA node (numa), all
+ * but the hot columns, or have one each (cached), for sparse linear models. scaling_model.c is the arithmetic, scaling_calibrate.c the clock.
  *
  * The model (times in seconds an example, n workers on G nodes, g = n/G of them on one):
  *
@@ -13,8 +13,11 @@
  *                  and `remote` times c if the other cache is another node's. The hottest line is handed on at most once in
  *                  `latency`: all workers together make at most 1 / (latency q (n-1)/n), q the share of rows that touch it
  *   per node       shared by g workers; every K own steps the node's first worker exchanges all replicas, which costs
- *                  mean G/2 (over G, where a worker a node helps), and all of a node's workers fetch their lines again
+ *                  mean G/2, and all of a node's workers fetch their lines again
  *   per worker     t(n), and a merge every K own steps; merges follow each other through the server row in `stripes` stripes
+ *   hot private    the `hot_columns` most popular columns are private to each worker and merged every K own steps, which costs
+ *                  their share of a merge; the others are shared at once: columns lie in the order of their popularity, a row
+ *                  touches `cold_lines` lines of theirs, the hottest of which handed on like the shared replica's
  *
  * Assumed, not measured here: `remote`, `bandwidth`, equal cores, data that are spread evenly over the nodes, one cache
  * that holds the replica (so that all finds are between caches), no hyperthreads.
@@ -22,7 +25,6 @@
 #ifndef MW_RUN_SCALING_H
 #define MW_RUN_SCALING_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -35,15 +37,16 @@ struct mw_scaling {
 	double latency; /* one way, core to core */
 	double lines;   /* lines of 64 bytes that a row touches */
 	double q;       /* share of rows that touch the hottest line */
-	double dim_lines; /* of a replica */
-	double bytes;     /* of data, an example */
-	bool helped;      /* exchanges of numa are long enough to be shared out */
+	double dim_lines;          /* of a replica */
+	double period_lines;       /* different ones that a worker touches between two exchanges */
+	double cold_lines, cold_q; /* lines and q of what is left when the hot columns are private */
+	double bytes;              /* of data, an example */
 	/* assumptions */
-	uint32_t cores_per_node, stripes;
+	uint32_t cores_per_node, stripes, hot_columns;
 	double remote, bandwidth;
 };
 
-enum mw_scaling_kind { MW_SCALING_SHARED, MW_SCALING_NODE, MW_SCALING_WORKER };
+enum mw_scaling_kind { MW_SCALING_SHARED, MW_SCALING_NODE, MW_SCALING_WORKER, MW_SCALING_HOT };
 
 /* Seconds that finding a line in another cache costs; 0 where sharing costs nothing that can be seen. */
 double mw_scaling_conflict_s(const struct mw_scaling *s);

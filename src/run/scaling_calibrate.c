@@ -8,40 +8,131 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "run/help.h"
+#include "run/worker.h"
 
 #define LINE_FLOATS 16 /* what caches hand on: 64 bytes */
 #define ROWS_LOOKED 20000
-#define BLOCK_ROWS  64
 
 /* --- from the data -------------------------------------------------------------------------------------------------- */
 
-void mw_scaling_look(const struct mw_run *run, struct mw_scaling *s, struct mw_err *err)
+/* Rows first, first + stride, ... of those looked at. */
+struct sample {
+	const struct mw_run *run;
+	uint64_t first, stride, rows;
+};
+
+/* The o-th element's column; the bias, where there is one, is an element more. */
+static bool column_of(const struct mw_run *run, uint64_t row, uint64_t o, uint32_t *col)
 {
 	const struct mw_dataset *d = run->train;
-	size_t lines = run->model->dim / LINE_FLOATS + 1;
-	uint64_t rows = d->rows < ROWS_LOOKED ? d->rows : ROWS_LOOKED, touched = 0, hottest = 0;
-	uint32_t *seen = mw_alloc_array(lines, sizeof(*seen), "counts of lines", err), *last = NULL;
-	if (seen)
-		last = mw_alloc_array(lines, sizeof(*last), "counts of lines", err);
-	for (uint64_t r = 0; last && r < rows; r++)
-		for (uint64_t o = d->row_ptr[r]; o <= d->row_ptr[r + 1]; o++) {
-			/* the bias, where there is one, is an element more */
-			bool bias = o == d->row_ptr[r + 1];
-			if (bias && !run->model->linear->bias)
+	bool bias = o == d->row_ptr[row + 1];
+	*col = bias ? (uint32_t)d->features : d->col[o];
+	return !bias || run->model->linear->bias;
+}
+
+/* What rows touch: lines of one, the share of rows that touch the hottest line, and different lines of `every` rows. */
+struct touched {
+	double lines, q, of_every;
+};
+
+static void sum_up(struct touched *t, const uint32_t *seen, size_t n_lines, double rows, double every)
+{
+	*t = (struct touched){ 0 };
+	for (size_t i = 0; i < n_lines && rows > 0; i++) {
+		double p = seen[i] / rows;
+		t->lines += p;
+		t->q = fmax(t->q, p);
+		t->of_every += p < 1 ? -expm1(every * log1p(-p)) : 1;
+	}
+}
+
+/* place: where columns are, NULL: as in the data; those before `from` are left out. */
+static int count_lines(const struct sample *s, const uint32_t *place, uint32_t from, double every,
+	struct touched *t, struct mw_err *err)
+{
+	const uint64_t *at = s->run->train->row_ptr;
+	size_t n_lines = s->run->model->dim / LINE_FLOATS + 1;
+	uint64_t rows = 0;
+	uint32_t *seen = mw_alloc_array(2 * n_lines, sizeof(*seen), "counts of lines", err),
+		 *last = seen + n_lines, col;
+	if (!seen)
+		return err->code;
+	for (uint64_t r = s->first; r < s->rows; r += s->stride, rows++)
+		for (uint64_t o = at[r]; o <= at[r + 1]; o++) {
+			if (!column_of(s->run, r, o, &col) || (place ? place[col] : col) < from)
 				continue;
-			size_t line = (bias ? d->features : d->col[o]) / LINE_FLOATS;
+			size_t line = (place ? place[col] : col) / LINE_FLOATS;
 			if (last[line] == r + 1)
 				continue;
 			last[line] = (uint32_t)(r + 1);
-			touched++;
-			hottest = ++seen[line] > hottest ? seen[line] : hottest;
+			seen[line]++;
 		}
-	s->lines = (double)touched / (double)rows;
-	s->q = (double)hottest / (double)rows;
-	s->dim_lines = (double)lines;
-	s->bytes = (double)d->nnz * 8 / (double)d->rows + 12;
+	sum_up(t, seen, n_lines, (double)rows, every);
 	mw_free(seen);
-	mw_free(last);
+	return 0;
+}
+
+struct popular {
+	uint32_t count, col;
+};
+
+static int by_popularity(const void *a, const void *b)
+{
+	const struct popular *x = a, *y = b;
+	return x->count != y->count ? (x->count > y->count ? -1 : 1) : x->col < y->col ? -1 : x->col > y->col;
+}
+
+/* place[col]: its rank by how many rows of the sample have it. */
+static int rank_columns(const struct sample *s, uint32_t *place, struct mw_err *err)
+{
+	const uint64_t *at = s->run->train->row_ptr;
+	uint32_t n = (uint32_t)s->run->model->dim, col;
+	struct popular *p = mw_alloc_array(n, sizeof(*p), "the columns' popularity", err);
+	if (!p)
+		return err->code;
+	for (uint32_t i = 0; i < n; i++)
+		p[i].col = i;
+	for (uint64_t r = s->first; r < s->rows; r += s->stride)
+		for (uint64_t o = at[r]; o <= at[r + 1]; o++)
+			if (column_of(s->run, r, o, &col))
+				p[col].count++;
+	qsort(p, n, sizeof(*p), by_popularity);
+	for (uint32_t i = 0; i < n; i++)
+		place[p[i].col] = i;
+	mw_free(p);
+	return 0;
+}
+
+/* Half of the rows say which columns are hot, the other half what is left of a row: one half alone would flatter. */
+static int look_behind_hot(const struct mw_run *run, uint64_t rows, struct mw_scaling *s, struct mw_err *err)
+{
+	const struct sample rank = { run, 0, 2, rows }, look = { run, 1, 2, rows };
+	uint32_t *place = mw_alloc_array(run->model->dim, sizeof(*place), "the columns' ranks", err);
+	if (!place)
+		return err->code;
+	struct touched t = { 0 };
+	int code = rank_columns(&rank, place, err);
+	if (!code)
+		code = count_lines(&look, place, s->hot_columns, 1, &t, err);
+	s->cold_lines = t.lines;
+	s->cold_q = t.q;
+	mw_free(place);
+	return code;
+}
+
+int mw_scaling_look(const struct mw_run *run, double every, struct mw_scaling *s, struct mw_err *err)
+{
+	const struct mw_dataset *d = run->train;
+	const struct sample all = { run, 0, 1, d->rows < ROWS_LOOKED ? d->rows : ROWS_LOOKED };
+	s->dim_lines = (double)(run->model->dim / LINE_FLOATS + 1);
+	s->bytes = (double)d->nnz * 8 / (double)d->rows + 12;
+	struct touched t = { 0 };
+	MW_TRY(count_lines(&all, NULL, 0, every, &t, err));
+	s->lines = t.lines;
+	s->q = t.q;
+	s->period_lines = t.of_every;
+	return look_behind_hot(run, all.rows, s, err);
 }
 
 /* --- two threads ---------------------------------------------------------------------------------------------------- */
@@ -92,24 +183,33 @@ static int run_pair(struct pair *p, struct mw_err *err)
 	return 0;
 }
 
+/* A worker that draws rows of its own order, and asks memory for what comes, as those of a run do. */
+static void make_worker(struct mw_worker *w, struct mw_run *run, uint32_t i, uint32_t n)
+{
+	*w = (struct mw_worker){ .run = run, .data = run->train, .id = i };
+	mw_order_init(&w->order, (enum mw_order_kind)run->opt->order, false, &run->rows, run->seed + 1, i, n);
+}
+
 /* The fused update path on rows in the run's order. */
 static void update(struct pair *p, uint32_t i)
 {
 	struct mw_run *run = p->run;
-	struct mw_order order;
+	struct mw_worker w;
 	struct mw_counters counters = { 0 };
-	uint64_t rows[BLOCK_ROWS], done = 0;
-	mw_order_init(&order, (enum mw_order_kind)run->opt->order, false, &run->rows, run->seed + 1, i, 2);
+	uint64_t done = 0;
+	make_worker(&w, run, i, p->n);
 	double start = mw_now_s(), now = start;
-	for (; now < start + p->seconds; now = mw_now_s(), done += 16 * BLOCK_ROWS)
+	for (; now < start + p->seconds; now = mw_now_s())
 		for (int k = 0; k < 16; k++) {
-			mw_order_draw(&order, rows, BLOCK_ROWS);
+			uint32_t n = mw_step_rows(&w);
 			struct mw_burst b = { .data = run->train,
 				.linear = run->model->linear,
 				.x = p->x[i],
-				.row = rows,
-				.n = BLOCK_ROWS,
-				.ahead = BLOCK_ROWS,
+				.row = w.rows_buf + w.rows_at,
+				.n = n,
+				.ahead = w.rows_have - w.rows_at,
+				.fetch = w.fetch,
+				.fetch_lines = w.fetch_lines,
 				.own = p->x[0] != p->x[1],
 				.rate = 1e-4f,
 				.weight = 1,
@@ -117,6 +217,8 @@ static void update(struct pair *p, uint32_t i)
 				.examples = &counters.examples,
 				.steps = &counters.steps };
 			mw_burst_run(&b);
+			w.rows_at += n;
+			done += n;
 		}
 	p->cost[i] = (now - start) / (double)done;
 }
@@ -155,7 +257,29 @@ static void ping(struct pair *p, uint32_t i)
 	p->cost[i] = took[STRETCHES / 2];
 }
 
-/* Exchanges in turn, so that each finds its lines where the other left them; only its own time counts. */
+/* Long exchanges of numa: who waits helps, as in runs. */
+static bool shared_out(const struct mw_run *run)
+{
+	return run->helps && run->replicas.dim >= MW_HELP_LEAST;
+}
+
+static void help_until_turn(struct pair *p, uint32_t i, struct mw_exec_scratch *scratch)
+{
+	struct mw_run *run = p->run;
+	for (; __atomic_load_n(&p->turn, __ATOMIC_ACQUIRE) % 2 != i; mw_pause())
+		if (shared_out(run) && mw_help_is_open(&run->help))
+			mw_help_join(&run->help, &run->executor, scratch);
+}
+
+static void exchange_once(struct mw_run *run, struct mw_exec_scratch *scratch, uint32_t i)
+{
+	if (shared_out(run))
+		mw_help_plan(&run->help, &run->executor, scratch, i, 0, 1, 0, run->replicas.dim, NULL, 0);
+	else
+		mw_exec_plan(&run->executor, scratch, i, 0, 1, 0, run->replicas.dim, NULL, 0, false);
+}
+
+/* Exchanges in turn, so that each finds its lines where the other left them; a helper's time is counted as the opener's. */
 static void exchange(struct pair *p, uint32_t i)
 {
 	struct mw_run *run = p->run;
@@ -164,15 +288,18 @@ static void exchange(struct pair *p, uint32_t i)
 	double spent = 0;
 	bool ready = mw_exec_scratch_init(&scratch, &run->executor, &err) == 0;
 	for (uint32_t k = 0; k < p->moves; k++) {
-		wait_for_turn(p, i);
+		if (ready)
+			help_until_turn(p, i, &scratch);
+		else
+			wait_for_turn(p, i);
 		double start = mw_now_s();
 		if (ready)
-			mw_exec_plan(&run->executor, &scratch, i, 0, 1, 0, run->replicas.dim, NULL, 0, false);
+			exchange_once(run, &scratch, i);
 		spent += mw_now_s() - start;
 		pass_turn(p);
 	}
 	mw_exec_scratch_fini(&scratch);
-	p->cost[i] = spent / p->moves;
+	p->cost[i] = spent / p->moves * (shared_out(run) ? 2 : 1);
 }
 
 static double mean_cost(const struct pair *p)
