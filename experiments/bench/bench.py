@@ -112,13 +112,16 @@ class Bench:
     def mixwild_twice(self):
         """Two processes of one worker side by side: what two cores could give if sharing cost nothing."""
         latency = self.latency()
+        self.record_epoch("mixwild, 2 processes", 2, self.rows / self.rate_of_two(), latency)
+
+    def rate_of_two(self):
+        """Examples a second of both together."""
         quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         runs = [subprocess.Popen(["taskset", "-c", str(cpu), *self.train_command(f"run-{cpu}", 1, "sequential")], **quiet)
                 for cpu in self.cpus]
         if any(run.wait() for run in runs):
             sys.exit("bench: one of two mixwild processes failed")
-        rate = sum(self.summary(f"run-{cpu}")["examples_per_s"] for cpu in self.cpus)
-        self.record_epoch("mixwild, 2 processes", 2, self.rows / rate, latency)
+        return sum(self.summary(f"run-{cpu}")["examples_per_s"] for cpu in self.cpus)
 
     # --- peers
 

@@ -112,12 +112,13 @@ def table(name, f):
     one = of(name, ONE)
     last = median([run[-1]["train_loss"] for run in one])
     epochs = one[0][-1]["epoch"]
-    early, late = at_epoch(one, max(1, round(epochs / 4))) * CLOSE, last * CLOSE
+    first, quarter = (min((p["epoch"] for p in one[0][1:]), key=lambda e: abs(e - want)) for want in (1, max(1, round(epochs / 4))))
+    early, late = at_epoch(one, quarter) * CLOSE, last * CLOSE
     times = {who: [median([crossing(run, t) for run in of(name, who)]) for t in (early, late)] for who in whos}
     print(f"\n{name}: {' '.join(SETS[name][0]).replace(FOLDER + '/', '')}\n  {WORKERS} workers, medians of {ROUNDS} in turn; "
-          f"seconds to a train loss of {early:.5f} and {late:.5f} (one worker's after {max(1, round(epochs / 4))} and {epochs:g} "
+          f"seconds to a train loss of {early:.5f} and {late:.5f} (one worker's after {quarter:g} and {epochs:g} "
           f"epochs, and 0.5 %)", file=f)
-    print(f"  {'':24s}{'M ex/s':>8s}{'stale':>9s}{'t_mix':>9s}{'ep. 1':>9s}{'last':>9s}{'to last':>9s}{'early s':>9s}{'late s':>9s}"
+    print(f"  {'':24s}{'M ex/s':>8s}{'stale':>9s}{'t_mix':>9s}{f'ep. {first:g}':>9s}{'last':>9s}{'to last':>9s}{'early s':>9s}{'late s':>9s}"
           f"{'x best':>8s}", file=f)
     best = min(t[1] for who, t in times.items() if who != "auto")
     for who in whos:
@@ -127,7 +128,7 @@ def table(name, f):
         def cell(t):
             return f"{'never':>9s}" if math.isinf(t) else f"{t:9.4f}"
         print(f"  {who:24s}{median([run[-1]['examples_per_s'] for run in runs]) / 1e6:8.3f}"
-              f"{median([run[-1]['staleness'] or 0 for run in runs]):9.4g}{median(tmix):9.4g}{at_epoch(runs, 1):9.5f}{loss:9.5f}"
+              f"{median([run[-1]['staleness'] or 0 for run in runs]):9.4g}{median(tmix):9.4g}{at_epoch(runs, first):9.5f}{loss:9.5f}"
               f"{100 * (loss / last - 1):+8.2f}%{cell(times[who][0])}{cell(times[who][1])}{times[who][1] / best:8.2f}"
               + (f"  is {runs[0][-1]['picked']}" if who == "auto" else ""), file=f)
 
