@@ -307,8 +307,8 @@ static json_t *result_json(const struct scaling *s)
 				"one_a_worker", curve(s, MW_SCALING_WORKER, n[i])));
 	json_t *calibration = json_pack("{sf sf sf sf sf sf sf sf sf sf sf sf}", "alone_s", c->t1, "beside_s",
 		c->t2, "shared_s", c->s2, "merge_s", c->merge, "mean_s", c->mean, "latency_s", c->latency,
-		"conflict_s", mw_scaling_conflict_s(c), "lines", c->lines, "hottest", c->q, "cold_lines",
-		c->cold_lines, "cold_hottest", c->cold_q);
+		"conflict_s", mw_scaling_conflict_s(c), "lines", c->lines, "hottest", c->q, "period_lines",
+		c->period_lines, "cold_lines", c->cold_lines, "cold_hottest", c->cold_q);
 	json_t *assumed = json_pack("{si sf sf si si}", "cores_per_node", (int)c->cores_per_node, "remote",
 		c->remote, "bandwidth", c->bandwidth, "mix_every", (int)s->opt->mix_every, "hot_columns",
 		(int)c->hot_columns);

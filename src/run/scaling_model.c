@@ -44,7 +44,7 @@ static double node_rate(const struct mw_scaling *s, uint32_t n, double nodes, do
 	 * each is shorter, but the time that others take off it goes into theirs.
 	 */
 	double exchange = s->mean * (nodes / 2) * (nodes > 2 ? s->remote : 1);
-	double refetch = mw_scaling_conflict_s(s) * fmin(s->dim_lines, every * s->lines);
+	double refetch = mw_scaling_conflict_s(s) * fmin(s->period_lines, every * s->lines);
 	double lead = every / (every * example + exchange + refetch),
 	       others = every / (every * example + refetch);
 	return nodes * fmin(lead + (g - 1) * others, most);
