@@ -124,6 +124,7 @@ static void test_quota_limits_auto(void **state)
 	assert_int_equal(count("auto", "close", EIGHT, &world, notes, sizeof(notes)), 2);
 	write_v2(root, "/job/step", "10000 100000\n", NULL);
 	assert_int_equal(count("auto", "close", EIGHT, &world, notes, sizeof(notes)), 1);
+	assert_non_null(strstr(notes, "There is 1 worker instead of 8 because of the CPU quota.\n"));
 	write_v2(root, "/job/step", "1600000 100000\n", NULL); /* more than there is: no limit, no words */
 	assert_int_equal(count("auto", "close", EIGHT, &world, notes, sizeof(notes)), 8);
 	assert_null(strstr(notes, "quota"));

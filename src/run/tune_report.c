@@ -166,7 +166,7 @@ static void print_command(const struct mw_tune *t, uint32_t c, FILE *f)
 
 static void print_text(const struct mw_tune *t, FILE *f)
 {
-	uint32_t repeats = t->plan.repeats[t->plan.rungs - 1];
+	uint32_t repeats = t->result[t->rank[0]].n; /* fewer than planned where it was stopped */
 	print_ranking(t, f);
 	if (repeats > 1)
 		fprintf(f,

@@ -102,9 +102,10 @@ static uint32_t auto_workers(struct plan *plan)
 	uint32_t n = plan->list ? plan->order.n : mw_hint_workers(m, m->n_cores, plan->order.n);
 	if (m->quota <= 0 || quota_workers(m) >= n)
 		return n;
-	fprintf(m->notes, "There are %u workers instead of %u because of the CPU quota.\n", quota_workers(m),
-		n);
-	return quota_workers(m);
+	uint32_t fewer = quota_workers(m);
+	fprintf(m->notes, "There %s %u worker%s instead of %u because of the CPU quota.\n",
+		fewer == 1 ? "is" : "are", fewer, fewer == 1 ? "" : "s", n);
+	return fewer;
 }
 
 static int count_workers(struct plan *plan, struct mw_err *err)
