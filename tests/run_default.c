@@ -167,6 +167,8 @@ static void test_leaves_one(void **state)
 	(void)state;
 #define WAITS "data=synth:sparse,rows=20000,features=2000,nnz=20 rate=1 epochs=1 " /* and a bias */
 	struct test_run t;
+	unsetenv("OMP_NUM_THREADS");
+	unsetenv("SLURM_CPUS_PER_TASK");
 	run_prepare(&t, WAITS TWO);
 	assert_string_equal(t.run->protocol->ops->name, "hogwild");
 	assert_int_equal(t.run->n_workers, 2);
@@ -194,6 +196,11 @@ static void test_leaves_one(void **state)
 	run_prepare(&t, WAITS "data-place=shard");
 	assert_int_equal(t.run->n_workers, cpus);
 	run_close(&t);
+	setenv("OMP_NUM_THREADS", "2", 1); /* who allots CPUs wants them used */
+	run_prepare(&t, WAITS);
+	assert_int_equal(t.run->n_workers, cpus < 2 ? cpus : 2);
+	run_close(&t);
+	unsetenv("OMP_NUM_THREADS");
 }
 
 static void test_data_decide(void **state)

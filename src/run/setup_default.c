@@ -266,10 +266,13 @@ static void say_why(const struct mw_sharing *s, const struct mw_choice *c, char 
 						     : "; --workers 1 would do as well or better");
 }
 
-/* May --workers auto become one? Not where workers have rows of their own, or their mixing is what is asked about. */
+/*
+ * May --workers auto become one? Not where somebody allotted the CPUs, workers have rows of their own, or their mixing is what is
+ * asked about.
+ */
 static bool workers_are_free(const struct mw_run *run)
 {
-	return !strcmp(run->opt->workers, "auto") && !run->shards.row &&
+	return !strcmp(run->opt->workers, "auto") && !run->layout->allotted && !run->shards.row &&
 	       run->opt->data_place != MW_DATA_SHARD && run->opt->estimate == MW_ESTIMATE_NONE;
 }
 

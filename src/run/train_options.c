@@ -81,9 +81,9 @@ const struct mw_option mw_train_option_table[] = {
 	{ "graph", MW_OPT_STRING, F(graph), NULL, 0, 0, NULL, "SPEC",
 		"Who talks to whom, for gossip; see mixwild list graphs." },
 	{ "workers", MW_OPT_STRING, F(workers), "auto", 0, 0, NULL, "N|auto|cores|pus",
-		"Number of workers; auto: one a core that this process may use, or with --protocol auto a "
-		"single "
-		"one where several would wait for each other longer than a step takes. The run says so." },
+		"Number of workers; auto: one a core that this process may use, as many as Slurm, "
+		"OpenMP or a CPU quota allots, or with --protocol auto a single one where several would wait "
+		"for each other longer than a step takes. The run says so." },
 	{ "access", MW_OPT_CHOICE, F(access), "auto", 0, 0, "auto|" MW_ACCESS_CHOICES, NULL,
 		"How threads read and write one replica; auto: what suits the protocol." },
 	{ "activation", MW_OPT_CHOICE, F(activation), "free", 0, 0, "rr|random|free", NULL,

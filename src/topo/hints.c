@@ -30,16 +30,16 @@ static uint32_t number(struct mw_machine *m, const char *name)
 	return 0;
 }
 
-uint32_t mw_hint_workers(struct mw_machine *m, uint32_t n_default, uint32_t n_max)
+uint32_t mw_hint_workers(struct mw_machine *m, uint32_t n_default, uint32_t n_max, bool *said)
 {
-	uint32_t omp = number(m, "OMP_NUM_THREADS");
+	uint32_t omp = number(m, "OMP_NUM_THREADS"), slurm = number(m, "SLURM_CPUS_PER_TASK");
+	*said = omp || slurm;
 	if (omp) {
 		uint32_t n = omp < n_max ? omp : n_max;
 		fprintf(m->notes, "OMP_NUM_THREADS=%s sets the number of workers to %u%s.\n",
 			variable(m, "OMP_NUM_THREADS"), n, n < omp ? ", all PUs this process may use" : "");
 		return n;
 	}
-	uint32_t slurm = number(m, "SLURM_CPUS_PER_TASK");
 	if (!slurm)
 		return n_default;
 	if (slurm >= n_default) {

@@ -61,6 +61,7 @@ struct mw_slot {
 
 struct mw_layout {
 	uint32_t n_workers;
+	bool allotted; /* their number is not the machine's cores, but what a list, OpenMP, Slurm or a CPU quota allots */
 	struct mw_slot *slot;      /* one per worker */
 	struct mw_slot controller; /* pu_os -1: floats */
 	uint32_t n_nodes; /* nodes that workers are on (at least 1); replicas per node are indexed by this */

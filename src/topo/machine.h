@@ -60,8 +60,11 @@ const char *mw_cpus_text(hwloc_const_bitmap_t set, char *buf, size_t size);
  */
 double mw_quota_cpus(const char *root, char *file, size_t size);
 
-/* hints.c: what OpenMP's and Slurm's variables ask for, each said in the notes when it is used. */
-uint32_t mw_hint_workers(struct mw_machine *m, uint32_t n_default, uint32_t n_max);
+/*
+ * hints.c: what OpenMP's and Slurm's variables ask for, each said in the notes when it is used. *said: whether one speaks of the
+ * number of workers.
+ */
+uint32_t mw_hint_workers(struct mw_machine *m, uint32_t n_default, uint32_t n_max, bool *said);
 enum mw_bind mw_hint_bind(struct mw_machine *m, enum mw_bind fallback);
 enum mw_places mw_hint_places(struct mw_machine *m, enum mw_places fallback);
 

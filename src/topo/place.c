@@ -99,10 +99,14 @@ static uint32_t quota_workers(const struct mw_machine *m)
 static uint32_t auto_workers(struct plan *plan)
 {
 	struct mw_machine *m = plan->m;
-	uint32_t n = plan->list ? plan->order.n : mw_hint_workers(m, m->n_cores, plan->order.n);
+	uint32_t n = plan->order.n;
+	plan->l->allotted = true;
+	if (!plan->list)
+		n = mw_hint_workers(m, m->n_cores, plan->order.n, &plan->l->allotted);
 	if (m->quota <= 0 || quota_workers(m) >= n)
 		return n;
 	uint32_t fewer = quota_workers(m);
+	plan->l->allotted = true;
 	fprintf(m->notes, "There %s %u worker%s instead of %u because of the CPU quota.\n",
 		fewer == 1 ? "is" : "are", fewer, fewer == 1 ? "" : "s", n);
 	return fewer;
