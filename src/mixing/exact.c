@@ -309,12 +309,6 @@ static int at_slack(const struct mw_protocol *p, const struct mw_mixing_knobs *k
 	return mw_mixing_exact(p, &with, r, err);
 }
 
-/* Dearer than `work` allows: neither within what is wanted nor beyond. */
-static bool too_dear(const struct mw_mixing_result *r)
-{
-	return !r->mixes && !strncmp(r->reason, "not computed", 12);
-}
-
 /* Bisection on log(gamma): t_mix falls as gamma grows while (1 - gamma) I + gamma W has no eigenvalue below -rho. */
 int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_knobs *knobs, double want,
 	double *value, struct mw_mixing_result *at, struct mw_err *err)
@@ -326,7 +320,7 @@ int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_kno
 		return MW_OK;
 	for (;;) {
 		MW_TRY(at_slack(p, knobs, low / 2, at, err));
-		if (too_dear(at))
+		if (at->dear) /* neither within what is wanted nor beyond */
 			return MW_OK;
 		if (!at->mixes || at->t_mix > want || low < 1e-12)
 			break;
@@ -337,7 +331,7 @@ int mw_mixing_need_slack(const struct mw_protocol *p, const struct mw_mixing_kno
 	while (high / low > 1 + 1e-12) {
 		double mid = sqrt(low * high);
 		MW_TRY(at_slack(p, knobs, mid, at, err));
-		if (too_dear(at))
+		if (at->dear) /* neither within what is wanted nor beyond */
 			return MW_OK;
 		if (at->mixes && at->t_mix <= want)
 			high = mid;
@@ -373,13 +367,13 @@ int mw_mixing_need_period(const struct mw_protocol *p, const struct mw_mixing_kn
 		low = high;
 		high *= 2;
 		MW_TRY(at_period(p, knobs, high, one * (double)high, at, err));
-		if (too_dear(at))
+		if (at->dear) /* neither within what is wanted nor beyond */
 			return MW_OK;
 	} while (at->mixes && at->t_mix <= want && high < MAX_EVERY / 2);
 	while (high - low > 1) {
 		int64_t mid = low + (high - low) / 2;
 		MW_TRY(at_period(p, knobs, mid, one * (double)mid, at, err));
-		if (too_dear(at))
+		if (at->dear) /* neither within what is wanted nor beyond */
 			return MW_OK;
 		if (at->mixes && at->t_mix <= want)
 			low = mid;

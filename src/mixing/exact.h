@@ -37,6 +37,7 @@ struct mw_mixing_knobs {
 
 struct mw_mixing_result {
 	bool mixes;       /* false: reason says why there is no value */
+	bool dear;        /* not computed: more operations than `work` allows */
 	char reason[240]; /* why t_mix (or, when it has one, another field) is missing; "" if nothing is */
 	double t_mix;     /* in `unit`; an integer but for Monte Carlo; NAN when !mixes */
 	double error;     /* standard error of t_mix; 0 unless Monte Carlo */

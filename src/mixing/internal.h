@@ -66,6 +66,8 @@ void mix_law_fini(struct mix_law *law);
 void mix_law_knobs(struct mix_law *law, const struct mw_mixing_knobs *k);
 /* Can every row hear from the rows that pi lives on? Otherwise the products never mix. */
 int mix_law_connected(const struct mix_law *law, bool *connected, struct mw_err *err);
+/* There is no value since it would take more than the budget. */
+void mix_too_dear(struct mw_mixing_result *r);
 /* Take `operations` off the budget; false, with the reason in *r, when it is used up. */
 bool mix_spend(struct mix_law *law, double operations, struct mw_mixing_result *r);
 

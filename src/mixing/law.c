@@ -217,14 +217,20 @@ void mix_law_fini(struct mix_law *law)
 	law->prob = NULL;
 }
 
+void mix_too_dear(struct mw_mixing_result *r)
+{
+	r->dear = true;
+	snprintf(
+		r->reason, sizeof(r->reason), "not computed: it needs more operations than allowed (--work)");
+}
+
 bool mix_spend(struct mix_law *law, double operations, struct mw_mixing_result *r)
 {
 	law->work -= operations;
 	if (law->work >= 0)
 		return true;
 	if (!r->reason[0])
-		snprintf(r->reason, sizeof(r->reason),
-			"not computed: it needs more operations than allowed (--work)");
+		mix_too_dear(r);
 	return false;
 }
 

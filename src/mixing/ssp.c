@@ -237,10 +237,13 @@ int mix_ssp(const struct mw_protocol *p, const struct mw_mixing_knobs *k, struct
 		r->s1 = r->s2 = 0;
 		return MW_OK;
 	}
-	if (k->mix_every > 1 || (k->work > 0 && (turn ? n * least : least) * (2 * n + 20) > k->work)) {
-		snprintf(r->reason, sizeof(r->reason), "%s",
-			k->mix_every > 1 ? "ssp renews views by its bound, not by steps: no --mix-every"
-					 : "not computed: it needs more operations than allowed (--work)");
+	if (k->mix_every > 1) {
+		snprintf(r->reason, sizeof(r->reason),
+			"ssp renews views by its bound, not by steps: no --mix-every");
+		return MW_OK;
+	}
+	if (k->work > 0 && (turn ? n * least : least) * (2 * n + 20) > k->work) {
+		mix_too_dear(r);
 		return MW_OK;
 	}
 	if (k->work > 0)

@@ -311,7 +311,7 @@ static int solve(struct answer *a, const struct mw_mixing_knobs *k, struct mw_er
 	MW_TRY(mw_mixing_exact(a->p, k, &a->r, err));
 	MW_TRY(mw_mixing_exact(a->p, &other, &a->other, err));
 	MW_TRY(mw_mixing_view(a->p, k, &a->r, &a->view, err));
-	if (!a->other.mixes && !strncmp(a->other.reason, "not computed", 12))
+	if (a->other.dear)
 		snprintf(a->other.reason, sizeof(a->other.reason),
 			"not computed, for speed; ask for it with --norm %s",
 			other.norm == MW_NORM_TV ? "tv" : "l2");
