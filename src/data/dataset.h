@@ -108,6 +108,8 @@ int mw_dataset_own(struct mw_dataset *d, struct mw_err *err);
 /* Where the first row's bytes begin in a part that is by rows or non-zeros; row may be d->rows: the end. */
 size_t mw_data_part_offset(const struct mw_dataset *d, const struct mw_data_part *part, uint64_t row);
 
+/* rank[i]: how many of n counts, none above `most`, are larger than the i-th, or equal and before it. O(n + most). */
+int mw_rank_by_count(const uint64_t *count, uint32_t n, uint64_t most, uint32_t *rank, struct mw_err *err);
 /*
  * Renumber the columns of d (CSR, training set), the most popular one first, and those of test (NULL: none) with them; equally
  * popular ones stay in order. *hot: so many columns hold the given share of all non-zeros. Rows keep the order of their

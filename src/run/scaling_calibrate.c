@@ -73,35 +73,21 @@ static int count_lines(const struct sample *s, const uint32_t *place, uint32_t f
 	return 0;
 }
 
-struct popular {
-	uint32_t count, col;
-};
-
-static int by_popularity(const void *a, const void *b)
-{
-	const struct popular *x = a, *y = b;
-	return x->count != y->count ? (x->count > y->count ? -1 : 1) : x->col < y->col ? -1 : x->col > y->col;
-}
-
 /* place[col]: its rank by how many rows of the sample have it. */
 static int rank_columns(const struct sample *s, uint32_t *place, struct mw_err *err)
 {
 	const uint64_t *at = s->run->train->row_ptr;
 	uint32_t n = (uint32_t)s->run->model->dim, col;
-	struct popular *p = mw_alloc_array(n, sizeof(*p), "the columns' popularity", err);
-	if (!p)
+	uint64_t *count = mw_alloc_array(n, sizeof(*count), "the columns' popularity", err);
+	if (!count)
 		return err->code;
-	for (uint32_t i = 0; i < n; i++)
-		p[i].col = i;
 	for (uint64_t r = s->first; r < s->rows; r += s->stride)
 		for (uint64_t o = at[r]; o <= at[r + 1]; o++)
 			if (column_of(s->run, r, o, &col))
-				p[col].count++;
-	qsort(p, n, sizeof(*p), by_popularity);
-	for (uint32_t i = 0; i < n; i++)
-		place[p[i].col] = i;
-	mw_free(p);
-	return 0;
+				count[col]++;
+	int code = mw_rank_by_count(count, n, s->rows, place, err);
+	mw_free(count);
+	return code;
 }
 
 /* Half of the rows say which columns are hot, the other half what is left of a row: one half alone would flatter. */
