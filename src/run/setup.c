@@ -443,22 +443,6 @@ static int make_tables(struct mw_run *run, struct mw_err *err)
 	return run->counters && run->worker && run->bench && run->round_push ? 0 : err->code;
 }
 
-/* --protocol auto, when the model is known. */
-static int choose_protocol(struct mw_run *run, struct mw_err *err)
-{
-	MW_TRY(mw_default_protocol(run, err));
-	MW_TRY(setup_protocol(run, err));
-	if (!run->protocol->hot)
-		return 0;
-	/* Columns get other numbers, and the model has looked at them. */
-	MW_TRY(mw_setup_hot(run, err));
-	mw_model_free(run->model);
-	mw_optim_free(run->optim);
-	run->model = NULL;
-	run->optim = NULL;
-	return mw_setup_model(run, err);
-}
-
 int mw_run_new(struct mw_job *job, struct mw_run **out, struct mw_err *err)
 {
 	return mw_run_new_with(job, NULL, out, err);
@@ -482,16 +466,19 @@ int mw_run_new_with(
 	MW_TRY(make_schedules(run, err));
 	MW_TRY(mw_stale_parse(run->opt->stale_policy, &run->stale, err));
 	MW_TRY(mw_setup_layout(run, err));
-	bool named = strcmp(run->opt->protocol, "auto");
-	if (named)
+	bool known;
+	MW_TRY(mw_protocol_of_options(run, &known, err));
+	if (known)
 		MW_TRY(setup_protocol(run, err));
 	MW_TRY(mw_place_check(run, err));
 	MW_TRY(mw_setup_data(run, err));
-	if (named)
+	if (known)
 		MW_TRY(mw_setup_hot(run, err));
 	MW_TRY(mw_setup_model(run, err));
-	if (!named)
-		MW_TRY(choose_protocol(run, err));
+	if (!known) {
+		MW_TRY(mw_default_protocol(run, err));
+		MW_TRY(setup_protocol(run, err));
+	}
 	MW_TRY(load_replay(run, err));
 	resolve(run);
 	MW_TRY(mw_place_data(run, err));

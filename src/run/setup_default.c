@@ -219,20 +219,31 @@ static const char *first_set(const struct mw_run *run, const char *const *names)
 	return NULL;
 }
 
-/* What is asked for says which it must be; NULL: nothing does. */
-static const char *asked_for(const struct mw_run *run, char *why, size_t size)
+int mw_protocol_of_options(struct mw_run *run, bool *known, struct mw_err *err)
 {
 	/* Knobs of an exchange; without one they would mean nothing. */
 	static const char *const exchange[] = { "hot", "mix-every", "slack", "mix-fraction", "mix-blocks",
 		"mix-order", "mix-form", "mix-precision", "mix-time", "target-tmix", NULL };
+	*known = strcmp(run->opt->protocol, "auto") != 0;
+	if (*known)
+		return 0;
+	if (run->opt->graph)
+		MW_FAIL(err, USAGE, "--graph: name the protocol that it is for: sync-gossip or async-gossip");
+	const char *name = first_set(run, exchange);
+	if (!name)
+		return 0;
+	*known = true;
+	snprintf(run->why, sizeof(run->why), "--%s is about exchanges", name);
+	return mw_job_choose(run->job, "protocol", "cached", err);
+}
+
+/* What else is asked for says which it must be; NULL: nothing does. */
+static const char *asked_for(const struct mw_run *run, char *why, size_t size)
+{
 	/* What is studied with these is one replica that all write. */
 	static const char *const shared[] = { "staleness", "straggler", "stale-policy", "timeline", "access",
 		"activation", "gate", "state", "tally", "trace", "replay", NULL };
-	const char *name = first_set(run, exchange);
-	if (name)
-		snprintf(why, size, "--%s is about exchanges", name);
-	if (name)
-		return "cached";
+	const char *name;
 	if (run->n_workers == 1) {
 		snprintf(why, size, "one worker");
 		return "sequential";
@@ -281,8 +292,6 @@ int mw_default_protocol(struct mw_run *run, struct mw_err *err)
 	struct mw_sharing s;
 	struct mw_choice c = { .protocol = asked_for(run, run->why, sizeof(run->why)) };
 	char every[32];
-	if (run->opt->graph)
-		MW_FAIL(err, USAGE, "--graph: name the protocol that it is for: sync-gossip or async-gossip");
 	if (!c.protocol) {
 		MW_TRY(look(run, &s, err));
 		mw_choose_sharing(&s, &c);
@@ -290,6 +299,7 @@ int mw_default_protocol(struct mw_run *run, struct mw_err *err)
 			c.protocol = "sequential";
 			c.mix_every = 0;
 			MW_TRY(mw_options_set(&run->job->set, "workers", "1", NULL, err));
+			MW_TRY(mw_setup_layout(run, err));
 		}
 		say_why(&s, &c, run->why, sizeof(run->why));
 	}
@@ -298,7 +308,5 @@ int mw_default_protocol(struct mw_run *run, struct mw_err *err)
 		MW_TRY(mw_options_set(&run->job->set, "mix-every", every, NULL, err));
 		run->knobs.mix_every = c.mix_every;
 	}
-	MW_TRY(mw_job_choose(run->job, "protocol", c.protocol, err));
-	return c.one && run->n_workers > 1 && !strcmp(c.protocol, "sequential") ? mw_setup_layout(run, err)
-										: 0;
+	return mw_job_choose(run->job, "protocol", c.protocol, err);
 }

@@ -44,8 +44,10 @@ struct mw_choice {
 /* The rule: see setup_default.c. */
 void mw_choose_sharing(const struct mw_sharing *s, struct mw_choice *choice);
 
+/* Is the protocol known before the data are? Where it is named, and for auto where options are about exchanges: that is set. */
+int mw_protocol_of_options(struct mw_run *run, bool *known, struct mw_err *err);
 /*
- * --protocol auto: looks at the data, chooses, and sets --protocol and --mix-every of the job, so that the recorded options
+ * Else: looks at the data, chooses, and sets --protocol and --mix-every of the job, so that the recorded options
  * are those of this run. Data, model, optimizer and workers are there; the protocol is not. With --workers auto it may
  * leave one of them.
  */
