@@ -153,50 +153,66 @@ static void fill_sparse(void)
 		sparse_x[j] = sparse_want[j] = (float)(mw_rng_uniform(&r) - 0.5);
 }
 
-static void sparse_one(
-	enum mw_isa isa, const struct mw_linear *lin, double weight, bool own, uint32_t fetch_lines)
+struct sparse_run {
+	struct mw_dataset d;
+	uint64_t order[STEPS + MW_BURST_AHEAD], pushes, examples, steps;
+	float last;
+};
+
+/* Fresh rows and parameters, and the burst over them; s has to stay where it is. */
+static struct mw_burst sparse_burst(
+	struct sparse_run *s, const struct mw_linear *lin, double weight, bool own)
 {
-	const struct mw_kernels *k = mw_kernels_of(isa);
-	struct mw_dataset d = { .kind = MW_X_CSR,
-		.rows = SPARSE_ROWS,
-		.features = FEATURES,
-		.row_ptr = row_ptr,
-		.col = col,
-		.val = val,
-		.y = labels };
-	uint64_t order[STEPS + MW_BURST_AHEAD], pushes = 5, examples = 6, steps = 7;
-	float last = 0, z = 0, scale = (float)(-(double)rate * weight);
+	*s = (struct sparse_run){ .d = { .kind = MW_X_CSR,
+					  .rows = SPARSE_ROWS,
+					  .features = FEATURES,
+					  .row_ptr = row_ptr,
+					  .col = col,
+					  .val = val,
+					  .y = labels },
+		.pushes = 5,
+		.examples = 6,
+		.steps = 7 };
 	for (int i = 0; i < STEPS + MW_BURST_AHEAD; i++)
-		order[i] = (uint64_t)(i * 29 + 3) % SPARSE_ROWS;
+		s->order[i] = (uint64_t)(i * 29 + 3) % SPARSE_ROWS;
 	fill_sparse();
-	struct mw_burst b = { .data = &d,
+	return (struct mw_burst){ .data = &s->d,
 		.linear = lin,
 		.x = sparse_x,
-		.row = order,
+		.row = s->order,
 		.n = STEPS,
 		.ahead = STEPS + MW_BURST_AHEAD,
 		.rate = rate,
 		.weight = weight,
 		.own = own,
-		.fetch_lines = fetch_lines,
-		.pushes = &pushes,
-		.examples = &examples,
-		.steps = &steps,
-		.margin = &last };
+		.pushes = &s->pushes,
+		.examples = &s->examples,
+		.steps = &s->steps,
+		.margin = &s->last };
+}
+
+static void sparse_one(
+	enum mw_isa isa, const struct mw_linear *lin, double weight, bool own, uint32_t fetch_lines)
+{
+	const struct mw_kernels *k = mw_kernels_of(isa);
+	float z = 0, scale = (float)(-(double)rate * weight);
+	struct sparse_run s;
+	struct mw_burst b = sparse_burst(&s, lin, weight, own);
+	b.fetch_lines = fetch_lines;
 	burst_of(isa)(&b);
 	for (int i = 0; i < STEPS; i++) {
-		uint64_t o = row_ptr[order[i]], n = row_ptr[order[i] + 1] - o;
+		uint64_t o = row_ptr[s.order[i]], n = row_ptr[s.order[i] + 1] - o;
 		z = k->dot_sparse(sparse_want, col + o, val + o, n) + (lin->bias ? sparse_want[FEATURES] : 0);
-		float a = mw_link_dloss(lin->link, z, labels[order[i]]) * scale;
+		float a = mw_link_dloss(lin->link, z, labels[s.order[i]]) * scale;
 		k->axpy_sparse(a, col + o, val + o, sparse_want, n);
 		sparse_want[FEATURES] += lin->bias ? a : 0;
 	}
-	assert_memory_equal(&last, &z, sizeof(z));
+	assert_memory_equal(&s.last, &z, sizeof(z));
 	for (int j = 0; j < FEATURES + 32; j++)
 		if (memcmp(&sparse_x[j], &sparse_want[j], sizeof(float)))
 			fail_msg("%s, own %d, coordinate %d: %a, not %a", k->name, own, j,
 				(double)sparse_x[j], (double)sparse_want[j]);
-	assert_int_equal(pushes, 5 + STEPS);
+	assert_int_equal(s.pushes, 5 + STEPS);
 }
 
 static void sparse_rows(void **state)
@@ -244,49 +260,27 @@ static void state_one(enum mw_isa isa, const struct mw_optim *o, const struct mw
 	static uint32_t group[LONGEST + 17];
 	static float delta[LONGEST + 17];
 	const struct mw_kernels *k = mw_kernels_of(isa);
-	struct mw_dataset d = { .kind = MW_X_CSR,
-		.rows = SPARSE_ROWS,
-		.features = FEATURES,
-		.row_ptr = row_ptr,
-		.col = col,
-		.val = val,
-		.y = labels };
-	uint64_t order[STEPS + MW_BURST_AHEAD], pushes = 5, examples = 6, steps = 7;
-	float last = 0, z = 0;
-	for (int i = 0; i < STEPS + MW_BURST_AHEAD; i++)
-		order[i] = (uint64_t)(i * 29 + 3) % SPARSE_ROWS;
-	fill_sparse();
+	float z = 0;
+	struct sparse_run s;
+	struct mw_burst b = sparse_burst(&s, lin, weight, own);
+	b.atomic = atomic;
+	b.optim = o;
+	b.state = state_got;
+	b.t = 10;
+	b.group = group;
+	b.delta = delta;
 	memset(state_got, 0, sizeof(state_got));
 	memset(state_want, 0, sizeof(state_want));
-	struct mw_burst b = { .data = &d,
-		.linear = lin,
-		.x = sparse_x,
-		.row = order,
-		.n = STEPS,
-		.ahead = STEPS + MW_BURST_AHEAD,
-		.rate = rate,
-		.weight = weight,
-		.own = own,
-		.atomic = atomic,
-		.optim = o,
-		.state = state_got,
-		.t = 10,
-		.group = group,
-		.delta = delta,
-		.pushes = &pushes,
-		.examples = &examples,
-		.steps = &steps,
-		.margin = &last };
 	burst_of(isa)(&b);
 	for (uint64_t i = 0; i < STEPS; i++)
-		state_row(k, o, lin, order[i], 10 + i, weight, &z);
-	assert_memory_equal(&last, &z, sizeof(z));
+		state_row(k, o, lin, s.order[i], 10 + i, weight, &z);
+	assert_memory_equal(&s.last, &z, sizeof(z));
 	for (int j = 0; j < FEATURES + 32; j++)
 		if (memcmp(&sparse_x[j], &sparse_want[j], sizeof(float)))
 			fail_msg("%s, %s, own %d, coordinate %d: %a, not %a", k->name, o->ops->name, own, j,
 				(double)sparse_x[j], (double)sparse_want[j]);
 	assert_memory_equal(state_got, state_want, sizeof(state_got));
-	assert_int_equal(pushes, 5 + STEPS);
+	assert_int_equal(s.pushes, 5 + STEPS);
 }
 
 static void state_rows(void **unused)
