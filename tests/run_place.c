@@ -48,8 +48,9 @@ static void test_same_run(void **state)
 		float *average[2];
 		for (int i = 0; i < 2; i++) {
 			struct test_run t;
-			run_open(&t, TWO_NODES " %s protocol=numa mix-every=1000000 data-place=%s", data[d],
-				places[i]);
+			run_open(&t,
+				TWO_NODES " %s protocol=numa mix-every=1000000 deal=static data-place=%s",
+				data[d], places[i]);
 			run_whole(&t);
 			assert_true(isfinite(run_loss(&t)));
 			average[i] = malloc(t.run->model->dim * sizeof(float));

@@ -137,18 +137,20 @@ static json_t *about(const struct mw_run *run)
 	for (uint32_t w = 0; w < run->n_workers; w++) {
 		const struct mw_worker *x = run->worker[w];
 		json_array_append_new(
-			list, json_pack("{sI sI sI sI sI sI sI sf}", "step", (json_int_t)x->step, "mixes",
+			list, json_pack("{sI sI sI sI sI sI sI sf so*}", "step", (json_int_t)x->step, "mixes",
 				      (json_int_t)x->mixes, "mix_step", (json_int_t)x->mix_step, "ssp_clock",
 				      (json_int_t)x->ssp_clock, "pushes", (json_int_t)x->counters->pushes,
 				      "examples", (json_int_t)x->counters->examples, "dropped",
-				      (json_int_t)x->dropped, "factor_sum", x->factor_sum));
+				      (json_int_t)x->dropped, "factor_sum", x->factor_sum, "dealt",
+				      run->dealer ? mw_deal_worker_json(x) : NULL));
 	}
-	return json_pack("{ss ss ss ss ss sI sI sI sI sI sI sf sf so}", "kind", "checkpoint", "protocol",
-		run->protocol->ops->name, "model", run->model->spec, "optimizer", run->optim->ops->name,
-		"shards", run->opt->shards, "workers", (json_int_t)run->n_workers, "batch",
-		(json_int_t)run->batch, "seed", (json_int_t)run->seed, "hot", (json_int_t)run->hot_columns,
-		"turn", (json_int_t)run->turn, "token", (json_int_t)run->token, "train_s", run->train_s,
-		"virtual_s", run->virtual_s, "worker", list);
+	return json_pack("{ss ss ss ss ss ss sI sI sI sI sI sI sf sf so so*}", "kind", "checkpoint",
+		"protocol", run->protocol->ops->name, "model", run->model->spec, "optimizer",
+		run->optim->ops->name, "shards", run->opt->shards, "deal", mw_deal_name(run), "workers",
+		(json_int_t)run->n_workers, "batch", (json_int_t)run->batch, "seed", (json_int_t)run->seed,
+		"hot", (json_int_t)run->hot_columns, "turn", (json_int_t)run->turn, "token",
+		(json_int_t)run->token, "train_s", run->train_s, "virtual_s", run->virtual_s, "worker", list,
+		"dealer", mw_deal_json(run));
 }
 
 static char *path_of(const struct mw_run *run)
@@ -198,7 +200,7 @@ static uint64_t member(const json_t *j, const char *key)
 	return (uint64_t)json_integer_value(json_object_get(j, key));
 }
 
-static void restore_worker(struct mw_worker *w, const json_t *j)
+static int restore_worker(struct mw_worker *w, const json_t *j, const char *path, struct mw_err *err)
 {
 	w->step = member(j, "step");
 	w->mixes = member(j, "mixes");
@@ -210,9 +212,12 @@ static void restore_worker(struct mw_worker *w, const json_t *j)
 	w->dropped = member(j, "dropped");
 	w->factor_sum = json_number_value(json_object_get(j, "factor_sum"));
 	w->rate_step = 0;
-	mw_order_skip(&w->order, w->step * w->run->batch);
 	if (w->run->exclusive)
 		w->run->sim_pushes += w->counters->pushes;
+	if (w->run->dealer)
+		return mw_deal_worker_restore(w, json_object_get(j, "dealt"), path, err);
+	mw_order_skip(&w->order, w->step * w->run->batch);
+	return 0;
 }
 
 static int restore(struct mw_run *run, const char *path, const json_t *j, struct mw_err *err)
@@ -221,6 +226,7 @@ static int restore(struct mw_run *run, const char *path, const json_t *j, struct
 	MW_TRY(same_text(j, path, "model", run->model->spec, err));
 	MW_TRY(same_text(j, path, "optimizer", run->optim->ops->name, err));
 	MW_TRY(same_text(j, path, "shards", run->opt->shards, err));
+	MW_TRY(same_text(j, path, "deal", mw_deal_name(run), err));
 	MW_TRY(same_number(j, path, "workers", run->n_workers, err));
 	MW_TRY(same_number(j, path, "batch", run->batch, err));
 	MW_TRY(same_number(j, path, "seed", run->seed, err));
@@ -235,8 +241,10 @@ static int restore(struct mw_run *run, const char *path, const json_t *j, struct
 	if (code == 0) {
 		residuals_in(run, ts.residual);
 		move_states(run, ts.packed, false);
-		for (uint32_t w = 0; w < run->n_workers; w++)
-			restore_worker(run->worker[w], json_array_get(list, w));
+		if (run->dealer)
+			mw_deal_restore(run, json_object_get(j, "dealer"));
+		for (uint32_t w = 0; w < run->n_workers && code == 0; w++)
+			code = restore_worker(run->worker[w], json_array_get(list, w), path, err);
 		run->turn = member(j, "turn");
 		run->token = (uint32_t)member(j, "token");
 		run->train_s = json_number_value(json_object_get(j, "train_s"));

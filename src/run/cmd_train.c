@@ -94,6 +94,8 @@ static void print_plan(struct mw_run *run)
 			mw_steer_unit(run->steer), mw_steer_actuator(run->steer), mw_steer_start(run->steer));
 	mw_say(run, "engine    %s, %s kernels%s\n", run->ops->name, mw_kernels()->name,
 		run->bursts ? ", fused update path" : "");
+	if (run->dealer)
+		mw_say(run, "deal      dynamic: who is through with its rows takes more\n");
 }
 
 static void print_evaluation(struct mw_run *run, const struct mw_evaluation *e)
@@ -204,6 +206,8 @@ static uint64_t steps_done(const struct mw_run *run)
 	uint64_t done = UINT64_MAX;
 	if (run->protocol->clock == MW_CLOCK_EVENT && run->activation != MW_ACT_FREE)
 		return run->turn / run->n_workers;
+	if (run->dealer)
+		return run->done;
 	for (uint32_t w = 0; w < run->n_workers; w++)
 		done = run->worker[w]->step < done ? run->worker[w]->step : done;
 	return done;
@@ -221,6 +225,8 @@ static const char *train(struct mw_run *run, struct mw_err *err)
 		if (run_segment(run, until, err))
 			return NULL;
 		done = until;
+		if (!stopping(run))
+			run->done = done;
 		if (done == run->total_steps || stopping(run))
 			run->ops->flush(run);
 		if (evaluate(run, err) || checkpoint_sometimes(run, err))

@@ -40,7 +40,8 @@ int mw_metrics_evaluation(struct mw_run *run, const struct mw_evaluation *e, str
 	json_object_set_new(j, "epoch", json_real(e->epoch));
 	json_object_set_new(j, "steps", json_integer((json_int_t)e->steps));
 	json_object_set_new(j, "rate",
-		json_real((double)mw_rate_at(run->rate, e->epoch, run->opt->epochs, run->worker[0]->step)));
+		json_real((double)mw_rate_at(
+			run->rate, e->epoch, run->opt->epochs, mw_deal_clock(run->worker[0]))));
 	json_object_set_new(j, "staleness", mw_hist_json(h, 0));
 	if (run->control)
 		json_object_set_new(j, "t_mix", mw_control_json(run));

@@ -3,8 +3,8 @@
 
 enum { STREAM_UNITS = 0x0bde, STREAM_INSIDE = 0x0bdf };
 
-/* Small data: blocks shrink until every worker gets a few, so that none is left without rows if it can be helped. */
-static uint64_t unit_rows(enum mw_order_kind kind, uint64_t rows, uint32_t workers)
+/* Blocks shrink until every worker gets a few, so that none is left without rows if it can be helped. */
+uint64_t mw_order_unit(enum mw_order_kind kind, uint64_t rows, uint32_t workers)
 {
 	uint64_t unit = MW_ORDER_BLOCK_ROWS;
 	if (kind != MW_ORDER_BLOCK)
@@ -28,7 +28,7 @@ static void part_of_units(uint64_t units, uint32_t worker, uint32_t workers, uin
 void mw_order_part(
 	enum mw_order_kind kind, uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *lo, uint64_t *hi)
 {
-	uint64_t unit = unit_rows(kind, rows, workers);
+	uint64_t unit = mw_order_unit(kind, rows, workers);
 	part_of_units((rows + unit - 1) / unit, worker, workers, lo, hi);
 	*lo *= unit;
 	*hi = *hi * unit < rows ? *hi * unit : rows;
@@ -36,8 +36,8 @@ void mw_order_part(
 
 static void begin_epoch(struct mw_order *o)
 {
-	uint64_t units = (o->rows->n + o->unit - 1) / o->unit, lo, hi;
-	part_of_units(units, o->worker, o->workers, &lo, &hi);
+	uint64_t lo, hi;
+	part_of_units(o->units, o->worker, o->workers, &lo, &hi);
 	if (o->shard) {
 		o->first = lo;
 		hi -= lo;
@@ -45,20 +45,44 @@ static void begin_epoch(struct mw_order *o)
 		mw_perm_init(&o->perm, hi, mw_hash3(o->seed, STREAM_UNITS, o->worker), o->epoch);
 	} else {
 		o->first = 0;
-		mw_perm_init(&o->perm, units, mw_hash3(o->seed, STREAM_UNITS, 0), o->epoch);
+		mw_perm_init(&o->perm, o->units, mw_hash3(o->seed, STREAM_UNITS, 0), o->epoch);
 	}
 	o->begin = lo;
 	o->end = hi;
 	o->position = lo;
 }
 
-static void load_block(struct mw_order *o)
+/* The same for the epoch that a dealt position belongs to. */
+static void enter_epoch(struct mw_order *o)
 {
-	if (o->position >= o->end) {
+	if (o->position - o->base < o->units)
+		return;
+	o->epoch = o->position / o->units;
+	o->base = o->epoch * o->units;
+	mw_perm_init(&o->perm, o->units, mw_hash3(o->seed, STREAM_UNITS, 0), o->epoch);
+}
+
+static bool next_unit(struct mw_order *o)
+{
+	bool used_up = o->position >= o->end;
+	if (used_up && o->dealer && !mw_dealer_take(o->dealer, &o->position, &o->end))
+		return false;
+	if (o->dealer) {
+		enter_epoch(o);
+	} else if (used_up) {
 		o->epoch++;
 		begin_epoch(o);
 	}
-	uint64_t unit = o->kind == MW_ORDER_FILE ? o->position : mw_perm_at(&o->perm, o->position);
+	return true;
+}
+
+static bool load_block(struct mw_order *o)
+{
+	if (!next_unit(o))
+		return false;
+	uint64_t unit = o->position - o->base;
+	if (o->kind != MW_ORDER_FILE)
+		unit = mw_perm_at(&o->perm, unit);
 	o->position++;
 	o->block_start = (o->first + unit) * o->unit;
 	uint64_t left = o->rows->n - o->block_start;
@@ -67,7 +91,7 @@ static void load_block(struct mw_order *o)
 	for (uint32_t i = 0; i < o->block_rows; i++)
 		o->inside[i] = (uint8_t)i;
 	if (o->block_rows < 2)
-		return;
+		return true;
 	/* Fisher-Yates; the bits depend on (seed, epoch, block) only */
 	struct mw_rng rng;
 	mw_rng_init(&rng, mw_hash3(o->seed, STREAM_INSIDE, o->epoch), o->first + unit);
@@ -77,6 +101,7 @@ static void load_block(struct mw_order *o)
 		o->inside[i] = o->inside[j];
 		o->inside[j] = t;
 	}
+	return true;
 }
 
 void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, const struct mw_rows *rows,
@@ -88,24 +113,33 @@ void mw_order_init(struct mw_order *o, enum mw_order_kind kind, bool shard, cons
 		.worker = worker,
 		.workers = workers,
 		.rows = rows,
-		.unit = unit_rows(kind, rows->n, workers) };
+		.unit = mw_order_unit(kind, rows->n, workers) };
+	o->units = (rows->n + o->unit - 1) / o->unit;
 	begin_epoch(o);
 }
 
-void mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n)
+void mw_order_deal(struct mw_order *o, struct mw_dealer *dealer)
+{
+	o->dealer = dealer;
+	o->position = o->begin = o->end = 0;
+}
+
+uint32_t mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (o->at >= o->block_rows)
-			load_block(o);
+		if (o->at >= o->block_rows && !load_block(o))
+			return i;
 		row[i] = mw_rows_at(o->rows, o->block_start + o->inside[o->at++]);
 	}
+	return n;
 }
 
 bool mw_order_next_block(const struct mw_order *o, uint64_t *from, uint64_t *to)
 {
-	if (o->kind != MW_ORDER_BLOCK || o->position >= o->end)
+	uint64_t unit = o->position - o->base;
+	if (o->kind != MW_ORDER_BLOCK || o->position >= o->end || unit >= o->units)
 		return false;
-	uint64_t first = (o->first + mw_perm_at(&o->perm, o->position)) * o->unit, last = first + o->unit - 1;
+	uint64_t first = (o->first + mw_perm_at(&o->perm, unit)) * o->unit, last = first + o->unit - 1;
 	*from = mw_rows_at(o->rows, first);
 	*to = mw_rows_at(o->rows, last < o->rows->n ? last : o->rows->n - 1) + 1;
 	return true;
@@ -119,6 +153,24 @@ void mw_order_skip(struct mw_order *o, uint64_t n)
 		uint64_t left = o->block_rows - o->at, step = n < left ? n : left;
 		o->at += (uint32_t)step;
 		n -= step;
+	}
+}
+
+void mw_order_where(const struct mw_order *o, uint64_t at[3])
+{
+	bool inside = o->at < o->block_rows;
+	at[0] = o->position - inside;
+	at[1] = o->end;
+	at[2] = inside ? o->at : 0;
+}
+
+void mw_order_go_to(struct mw_order *o, const uint64_t at[3])
+{
+	o->position = at[0];
+	o->end = at[1];
+	if (at[0] < at[1] && at[2]) {
+		load_block(o);
+		o->at = (uint32_t)at[2];
 	}
 }
 

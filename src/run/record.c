@@ -132,6 +132,7 @@ static json_t *protocol_json(const struct mw_run *run)
 		"mix_every", (json_int_t)(p->n_slots ? run->knobs.mix_every : 0), "ssp_bound",
 		(json_int_t)run->ssp_bound, "push_weight", (double)p->push_weight, "c", c, "effective_step",
 		c * (double)mw_rate_begin(run->rate, run->opt->epochs), "bursts", run->bursts);
+	json_object_set_new(j, "deal", json_string(mw_deal_name(run)));
 	if (run->hot_columns) {
 		json_object_set_new(j, "hot_columns", json_integer(run->hot_columns));
 		json_object_set_new(j, "hot_share", json_real(run->hot_share));

@@ -16,6 +16,7 @@
 #include "optim/rate.h"
 #include "run/burst.h"
 #include "run/command.h"
+#include "run/deal.h"
 #include "run/help.h"
 #include "run/hist.h"
 #include "run/leash.h"
@@ -110,7 +111,8 @@ struct mw_worker {
 	uint32_t fetch_lines; /* lines of it a row; 0: none */
 
 	struct mw_order order;
-	float *state;                  /* --state worker: mw_state_floats(), else NULL */
+	uint32_t drawn; /* rows of the next batch that are there already (batches of several) */
+	float *state;   /* --state worker: mw_state_floats(), else NULL */
 	uint32_t *due_head, *due_tail; /* per step modulo pool_n: lists of pool indices */
 	uint32_t *free_list, n_free;
 	uint64_t flushed;   /* deltas pushed early because the run ended */
@@ -145,7 +147,8 @@ struct mw_run {
 	uint32_t
 		hot_columns; /* cached --hot: so many first ones workers have copies of; 0: they have of all */
 	double hot_share;    /* of the non-zeros */
-	struct mw_shards shards; /* --shards */
+	struct mw_shards shards;  /* --shards */
+	struct mw_dealer *dealer; /* --deal dynamic: rows are taken from it; NULL: equal parts */
 	struct mw_model *model;
 	struct mw_optim *optim;
 	struct mw_rate *rate;
@@ -177,7 +180,8 @@ struct mw_run {
 	uint64_t seed;
 	int64_t ssp_bound;
 	uint32_t n_blocks;                     /* partial consistency */
-	uint64_t steps_per_epoch, total_steps; /* own steps of each worker */
+	uint64_t steps_per_epoch, total_steps; /* own steps of each worker; with a dealer on average */
+	uint64_t done;                         /* as many are behind all of them (dealer) */
 	bool bursts;                           /* the fused update path may be used */
 	bool seen_at_mix;                      /* a view is as old as the last mix, not as the read */
 	struct mw_stale stale;                 /* --stale-policy */

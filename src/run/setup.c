@@ -489,6 +489,7 @@ int mw_run_new_with(
 	MW_TRY(mw_steer_new(run, err));
 	MW_TRY(mw_theory_new(run, err));
 	resolve_bursts(run);
+	MW_TRY(mw_deal_new(run, err));
 	if (mw_tracing(run) && mw_control_records(run))
 		MW_FAIL(err, USAGE,
 			"--estimate trace records the events itself, for as long as it needs them: leave out "
@@ -538,6 +539,7 @@ void mw_run_free(struct mw_run *run)
 	mw_optim_free(run->optim);
 	mw_model_free(run->model);
 	mw_shards_fini(&run->shards);
+	mw_free(run->dealer);
 	mw_rows_fini(&run->rows);
 	mw_rows_fini(&run->val);
 	if (!run->hooks || !run->hooks->train) {

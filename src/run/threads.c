@@ -112,10 +112,11 @@ static bool try_burst(struct mw_worker *w, uint64_t end)
 {
 	mw_step_knobs(w);
 	uint64_t n = burst_length(w, end);
-	if (!n)
-		return false;
-	run_burst(w, (uint32_t)least(n, mw_step_rows(w)));
-	return true;
+	if (n)
+		n = least(n, mw_step_rows(w));
+	if (n)
+		run_burst(w, (uint32_t)n);
+	return n > 0;
 }
 
 /* --- steps ------------------------------------------------------------------------------------------------------- */
@@ -185,9 +186,9 @@ static void event_step(struct mw_worker *w, struct mw_bench *bench)
 static void run_events(struct mw_worker *w, struct mw_bench *bench)
 {
 	struct mw_run *run = w->run;
-	uint64_t end = run->segment_end;
+	uint64_t end = run->dealer ? UINT64_MAX : run->segment_end;
 	bool helper = run->helps && run->protocol->slot[w->id].n; /* the first worker of a node */
-	while (w->step < end && !stopping(run)) {
+	while (w->step < end && !stopping(run) && (!run->dealer || mw_step_has_rows(w))) {
 		serve(w, false);
 		if (helper && mw_help_is_open(&run->help))
 			mw_help_join(&run->help, &run->executor, &bench->exec);
@@ -506,6 +507,7 @@ static int start(struct mw_run *run, struct mw_err *err)
 
 static void segment(struct mw_run *run)
 {
+	mw_deal_segment(run);
 	command(run, CMD_TRAIN);
 	wait_done(run, true);
 }

@@ -32,6 +32,13 @@ const struct mw_option mw_train_option_table[] = {
 		"none (on)." },
 	{ "order", MW_OPT_CHOICE, F(order), "block", 0, 0, MW_ORDER_CHOICES, NULL,
 		"Row order of an epoch: shuffled blocks of 64 rows, true random, or as in the file." },
+	{ "deal", MW_OPT_CHOICE, F(deal), "auto", 0, 0, MW_DEAL_CHOICES, NULL,
+		"Who gets which rows of an epoch: equal parts (static), or whoever is through takes more "
+		"(dynamic), so that a slow "
+		"core keeps nobody waiting; auto: dynamic for several threads without a barrier or gate, "
+		"unless options pace "
+		"or prescribe what each worker does (--straggler, --shards, --timeline, --target-tmix, "
+		"--trace, ...)." },
 	{ "coarse", MW_OPT_BOOL, F(coarse), "no", 0, 0, NULL, NULL,
 		"CIFAR-100: learn the 20 coarse labels, not the 100 fine ones." },
 	{ "augment", MW_OPT_CHOICE, F(augment), "none", 0, 0, "none|crop-flip", NULL,

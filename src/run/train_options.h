@@ -26,7 +26,7 @@ struct mw_train_options {
 	char *data, *test, *labels, *shards;
 	double val;
 	bool coarse;
-	int index_base, label_kind, cache, order, data_place, augment;
+	int index_base, label_kind, cache, order, deal, data_place, augment;
 	int64_t features;
 	/* model and optimizer */
 	char *model, *optimizer, *rate, *init;

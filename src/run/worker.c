@@ -22,7 +22,8 @@ static void draw(struct mw_worker *w, struct mw_delta *d)
 		mw_step_rows(w);
 		d->row[0] = w->rows_buf[w->rows_at++];
 	} else {
-		mw_order_draw(&w->order, d->row, batch);
+		mw_order_draw(&w->order, d->row + w->drawn, batch - w->drawn);
+		w->drawn = 0;
 	}
 }
 
@@ -36,10 +37,10 @@ void mw_step_knobs(struct mw_worker *w)
 	if (w->step < w->rate_step)
 		return;
 	uint64_t steps = run->batch < MW_RATE_BLOCK ? MW_RATE_BLOCK / run->batch : 1;
-	uint64_t block = w->step - w->step % steps;
+	uint64_t at = mw_deal_clock(w), block = at - at % steps;
 	w->rate = mw_rate_at(
 		w->knobs->rate, (double)block / (double)run->steps_per_epoch, run->opt->epochs, block);
-	w->rate_step = block + steps;
+	w->rate_step = w->step - w->step % steps + steps;
 }
 
 /* --- view and gradient ------------------------------------------------------------------------------------------ */

@@ -50,7 +50,9 @@ void mw_step_flush(struct mw_worker *w, struct mw_bench *bench);
 uint64_t mw_next_mix(const struct mw_worker *w);
 /* Take over knobs whose time has come, and the rate if a rate block begins. */
 void mw_step_knobs(struct mw_worker *w);
-/* Row form: have rows in rows_buf; returns how many from rows_at on. */
+/* Batches of one: have rows in rows_buf; returns how many from rows_at on. 0: the dealer has no more in this segment. */
 uint32_t mw_step_rows(struct mw_worker *w);
+/* Are there rows for one more step? Those of a batch that is not full are kept for the next segment. */
+bool mw_step_has_rows(struct mw_worker *w);
 
 #endif

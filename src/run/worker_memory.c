@@ -78,6 +78,8 @@ int mw_worker_new(struct mw_run *run, uint32_t id, struct mw_worker **out, struc
 	else
 		mw_order_init(&w->order, (enum mw_order_kind)run->opt->order,
 			run->opt->data_place == MW_DATA_SHARD, &run->rows, run->seed, id, run->n_workers);
+	if (run->dealer)
+		mw_order_deal(&w->order, run->dealer);
 	MW_TRY(pool_init(w, node, err));
 	if (mw_tracing(run) || mw_control_records(run)) {
 		w->recorder =

@@ -19,16 +19,28 @@ static void plan_fetch(struct mw_worker *w)
 	w->fetch_lines = lines <= FETCH_LINES_MAX ? (uint32_t)lines : 0;
 }
 
-/* Rows are known MW_BURST_AHEAD early, so that the first rows of a block are fetched in advance too. */
+/*
+ * Rows are known MW_BURST_AHEAD early, so that the first rows of a block are fetched in advance too; the last ones that a
+ * dealer has are not followed by any.
+ */
 uint32_t mw_step_rows(struct mw_worker *w)
 {
+	const uint32_t room = MW_RATE_BLOCK + MW_BURST_AHEAD;
 	uint32_t left = w->rows_have - w->rows_at;
 	if (left <= MW_BURST_AHEAD) {
 		memmove(w->rows_buf, w->rows_buf + w->rows_at, left * sizeof(*w->rows_buf));
-		w->rows_have = MW_RATE_BLOCK + MW_BURST_AHEAD;
-		mw_order_draw(&w->order, w->rows_buf + left, w->rows_have - left);
+		w->rows_have = left + mw_order_draw(&w->order, w->rows_buf + left, room - left);
 		w->rows_at = 0;
 		plan_fetch(w);
 	}
-	return w->rows_have - w->rows_at - MW_BURST_AHEAD;
+	return w->rows_have - w->rows_at - (w->rows_have == room ? MW_BURST_AHEAD : 0);
+}
+
+bool mw_step_has_rows(struct mw_worker *w)
+{
+	uint32_t batch = w->run->batch;
+	if (batch == 1)
+		return mw_step_rows(w) > 0;
+	w->drawn += mw_order_draw(&w->order, w->pool[w->issued].row + w->drawn, batch - w->drawn);
+	return w->drawn == batch;
 }
