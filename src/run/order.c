@@ -34,6 +34,24 @@ void mw_order_part(
 	*hi = *hi * unit < rows ? *hi * unit : rows;
 }
 
+/* Which unit comes at a position of the current epoch. Permuting takes a while, so what was looked ahead for is kept. */
+static uint64_t unit_at(struct mw_order *o, uint64_t position)
+{
+	struct mw_order_known *k = &o->known[position % MW_ORDER_KNOWN];
+	if (o->kind == MW_ORDER_FILE)
+		return position - o->base;
+	if (k->position != position)
+		*k = (struct mw_order_known){ position, mw_perm_at(&o->perm, position - o->base) };
+	return k->unit;
+}
+
+static void new_permutation(struct mw_order *o, uint64_t n, uint64_t stream)
+{
+	mw_perm_init(&o->perm, n, mw_hash3(o->seed, STREAM_UNITS, stream), o->epoch);
+	for (int i = 0; i < MW_ORDER_KNOWN; i++)
+		o->known[i].position = UINT64_MAX;
+}
+
 static void begin_epoch(struct mw_order *o)
 {
 	uint64_t lo, hi;
@@ -42,10 +60,10 @@ static void begin_epoch(struct mw_order *o)
 		o->first = lo;
 		hi -= lo;
 		lo = 0;
-		mw_perm_init(&o->perm, hi, mw_hash3(o->seed, STREAM_UNITS, o->worker), o->epoch);
+		new_permutation(o, hi, o->worker);
 	} else {
 		o->first = 0;
-		mw_perm_init(&o->perm, o->units, mw_hash3(o->seed, STREAM_UNITS, 0), o->epoch);
+		new_permutation(o, o->units, 0);
 	}
 	o->begin = lo;
 	o->end = hi;
@@ -59,7 +77,7 @@ static void enter_epoch(struct mw_order *o)
 		return;
 	o->epoch = o->position / o->units;
 	o->base = o->epoch * o->units;
-	mw_perm_init(&o->perm, o->units, mw_hash3(o->seed, STREAM_UNITS, 0), o->epoch);
+	new_permutation(o, o->units, 0);
 }
 
 static bool next_unit(struct mw_order *o)
@@ -80,10 +98,7 @@ static bool load_block(struct mw_order *o)
 {
 	if (!next_unit(o))
 		return false;
-	uint64_t unit = o->position - o->base;
-	if (o->kind != MW_ORDER_FILE)
-		unit = mw_perm_at(&o->perm, unit);
-	o->position++;
+	uint64_t unit = unit_at(o, o->position++);
 	o->block_start = (o->first + unit) * o->unit;
 	uint64_t left = o->rows->n - o->block_start;
 	o->block_rows = (uint32_t)(left < o->unit ? left : o->unit);
@@ -134,12 +149,12 @@ uint32_t mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n)
 	return n;
 }
 
-bool mw_order_next_block(const struct mw_order *o, uint64_t *from, uint64_t *to)
+bool mw_order_next_block(struct mw_order *o, uint64_t k, uint64_t *from, uint64_t *to)
 {
-	uint64_t unit = o->position - o->base;
-	if (o->kind != MW_ORDER_BLOCK || o->position >= o->end || unit >= o->units)
+	uint64_t position = o->position + k;
+	if (o->kind != MW_ORDER_BLOCK || position >= o->end || position - o->base >= o->units)
 		return false;
-	uint64_t first = (o->first + mw_perm_at(&o->perm, unit)) * o->unit, last = first + o->unit - 1;
+	uint64_t first = (o->first + unit_at(o, position)) * o->unit, last = first + o->unit - 1;
 	*from = mw_rows_at(o->rows, first);
 	*to = mw_rows_at(o->rows, last < o->rows->n ? last : o->rows->n - 1) + 1;
 	return true;

@@ -20,6 +20,11 @@
 enum mw_order_kind { MW_ORDER_BLOCK, MW_ORDER_RANDOM, MW_ORDER_FILE };
 #define MW_ORDER_CHOICES    "block|random|file"
 #define MW_ORDER_BLOCK_ROWS 64
+#define MW_ORDER_KNOWN      4
+
+struct mw_order_known {
+	uint64_t position, unit;
+};
 
 struct mw_order {
 	enum mw_order_kind kind;
@@ -33,6 +38,7 @@ struct mw_order {
 	uint64_t begin, end;      /* this worker's positions in units: of the current epoch, or as dealt */
 	uint64_t epoch, position; /* next unit */
 	struct mw_perm perm;
+	struct mw_order_known known[MW_ORDER_KNOWN];
 	uint64_t first;       /* shard: first unit of the worker's own part */
 	uint64_t block_start; /* current block: rows block_start + inside[at] for at < block_rows */
 	uint32_t at, block_rows;
@@ -55,10 +61,10 @@ void mw_order_deal(struct mw_order *o, struct mw_dealer *dealer);
  */
 uint32_t mw_order_draw(struct mw_order *o, uint64_t *row, uint32_t n);
 /*
- * block: the rows [*from, *to) of the dataset that hold the block after the one that was drawn from last, for who wants to have
- * them in a cache; false where there is none in this epoch, or in what was dealt.
+ * block: the rows [*from, *to) of the dataset that hold the k-th block (0: the next) after the one that was drawn from last, for
+ * who wants to have them in a cache, k + 1 < MW_ORDER_KNOWN; false where there is none in this epoch or in what was dealt.
  */
-bool mw_order_next_block(const struct mw_order *o, uint64_t *from, uint64_t *to);
+bool mw_order_next_block(struct mw_order *o, uint64_t k, uint64_t *from, uint64_t *to);
 /* The rows that an epoch of this order goes through, where its worker has rows of its own: [*lo, *hi) of the result. */
 const struct mw_rows *mw_order_own(const struct mw_order *o, uint64_t *lo, uint64_t *hi);
 /* Skip n draws (resume, without a dealer). */

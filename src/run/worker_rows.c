@@ -12,7 +12,14 @@ static void plan_fetch(struct mw_worker *w)
 	const uint64_t *at = w->data->row_ptr;
 	uint64_t from, to, a_row = 16 * MW_RATE_BLOCK;
 	w->fetch_lines = 0;
-	if (!w->run->bursts || w->data->kind != MW_X_CSR || !mw_order_next_block(&w->order, &from, &to))
+	if (!w->run->bursts || w->data->kind != MW_X_CSR)
+		return;
+	if (mw_order_next_block(
+		    &w->order, 1, &from, &to)) { /* for the next call, which would wait for them */
+		__builtin_prefetch(&at[from]);
+		__builtin_prefetch(&at[to]);
+	}
+	if (!mw_order_next_block(&w->order, 0, &from, &to))
 		return;
 	uint64_t lines = (at[to] - at[from] + a_row - 1) / a_row;
 	w->fetch = at[from];
