@@ -30,8 +30,8 @@ missing_packages()
 build_needs=(command:gcc:gcc command:make:make command:autoconf:autoconf command:automake:automake
 	command:pkg-config:pkg-config
 	file:/usr/share/aclocal/ax_append_compile_flags.m4:autoconf-archive file:/usr/include/math.h:libc6-dev
-	pkg:hwloc:libhwloc-dev pkg:jansson:libjansson-dev pkg:zlib:zlib1g-dev pkg:libpng:libpng-dev pkg:jemalloc:libjemalloc-dev
-	pkg:openblas:libopenblas-dev pkg:lapacke:liblapacke-dev file:/usr/include/oneapi/dnnl/dnnl.h:libdnnl-dev
+	pkg:hwloc:libhwloc-dev pkg:jansson:libjansson-dev pkg:zlib:zlib1g-dev pkg:libisal:libisal-dev pkg:libpng:libpng-dev
+	pkg:jemalloc:libjemalloc-dev pkg:openblas:libopenblas-dev pkg:lapacke:liblapacke-dev file:/usr/include/oneapi/dnnl/dnnl.h:libdnnl-dev
 	pkg:cmocka:libcmocka-dev)
 
 # Install what is missing of the given items; says what it does only when there is something to do.

@@ -8,10 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* gzread takes an unsigned count and returns an int. */
-#define READ_MAX        ((size_t)1 << 30)
-#define GZ_BUFFER_BYTES (1u << 17)
-
 static int check_kind(const char *path, const struct stat *st, struct mw_err *err)
 {
 	if (S_ISDIR(st->st_mode))
@@ -56,6 +52,7 @@ int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err)
 		goto out;
 	}
 	in->gzip = magic[0] == 0x1f && magic[1] == 0x8b;
+	in->inflate = in->gzip ? MW_INFLATE : &mw_inflate_zlib;
 out:
 	if (ret < 0)
 		mw_input_close(in);
@@ -64,8 +61,8 @@ out:
 
 void mw_input_close(struct mw_input *in)
 {
-	if (in->gz)
-		gzclose(in->gz);
+	if (in->inflate)
+		in->inflate->close(in->stream);
 	if (in->path && in->fd >= 0)
 		close(in->fd);
 	*in = (struct mw_input){ .fd = -1 };
@@ -99,57 +96,27 @@ int mw_input_unchanged(const struct mw_input *in, struct mw_err *err)
 
 double mw_input_progress(const struct mw_input *in)
 {
-	z_off_t at = in->gz ? gzoffset(in->gz) : 0;
-	return at > 0 ? fmin(1, (double)at / (double)in->size) : 0;
-}
-
-static int gz_begin(struct mw_input *in, struct mw_err *err)
-{
-	int fd = fcntl(in->fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes it */
-	in->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
-	if (!in->gz) {
-		if (fd >= 0)
-			close(fd);
-		MW_FAIL(err, RESOURCE, "%s: no memory for zlib", in->path);
-	}
-	gzbuffer(in->gz, GZ_BUFFER_BYTES);
-	return 0;
-}
-
-static int gz_error(struct mw_input *in, struct mw_err *err)
-{
-	int code;
-	const char *text = gzerror(in->gz, &code), *colon = strstr(text, ">: ");
-	if (colon) /* zlib puts the descriptor's number in front */
-		text = colon + 3;
-	if (code == Z_BUF_ERROR)
-		MW_FAIL(err, DATA, "%s: the gzip file ends too early; it is cut off: fetch it again",
-			in->path);
-	MW_FAIL(err, DATA, "%s: the gzip file is damaged (%s); fetch it again", in->path,
-		code == Z_ERRNO ? strerror(errno) : text);
+	return in->stream ? fmin(1, (double)in->inflate->used(in->stream) / (double)in->size) : 0;
 }
 
 int64_t mw_input_read(struct mw_input *in, void *buf, size_t n, struct mw_err *err)
 {
-	size_t got = 0;
-	int code;
-	if (!in->gz)
-		MW_TRY(gz_begin(in, err));
-	while (got < n && !in->ended) {
-		size_t want = n - got < READ_MAX ? n - got : READ_MAX;
-		int r = gzread(in->gz, (char *)buf + got, (unsigned)want);
-		if (r < 0)
-			return gz_error(in, err);
-		got += (size_t)r;
-		if ((size_t)r < want) {
-			in->ended = true;
-			gzerror(in->gz,
-				&code); /* a cut-off stream returns what there was, and says so here */
-			if (code != Z_OK)
-				return gz_error(in, err);
-		}
-	}
-	return (int64_t)got;
+	const char *fault = NULL;
+	int64_t got;
+	if (in->ended)
+		return 0;
+	if (!in->stream)
+		in->stream = in->inflate->open(in->fd, err);
+	if (!in->stream)
+		return MW_ERESOURCE;
+	got = in->inflate->read(in->stream, buf, n, &fault);
+	if (got == MW_INFLATE_CUT)
+		MW_FAIL(err, DATA, "%s: the gzip file ends too early; it is cut off: fetch it again",
+			in->path);
+	if (got < 0)
+		MW_FAIL(err, DATA, "%s: the gzip file is damaged (%s); fetch it again", in->path, fault);
+	in->ended = (uint64_t)got < n;
+	return got;
 }
 
 int64_t mw_input_head(const char *path, unsigned char *head, size_t n, bool *gzip, struct mw_err *err)

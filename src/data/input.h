@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-#include <zlib.h>
 
 #include "base/err.h"
+#include "data/inflate.h"
 
 #define MW_HEAD_BYTES 4096
 /* Bytes behind a text that parsers may look at; zero behind its last line. */
@@ -22,7 +22,9 @@ struct mw_input {
 	struct timespec mtime;
 	bool gzip;
 
-	gzFile gz; /* after the first mw_input_read; has a descriptor of its own */
+	const struct mw_inflate_ops
+		*inflate; /* for mw_input_read; another may be put here before the first one */
+	void *stream;     /* its own; after the first mw_input_read */
 	bool ended;
 };
 
