@@ -23,24 +23,30 @@ enum { SETTLE = 12, FEWEST_BALANCED = 8 };
 #define TAIL_FLOOR 1e-10
 #define GAP_MOST   0.5 /* guesses between two snapshots that are interpolated */
 
+/* A set of columns, and the segment that is under way in it. */
+struct set {
+	float *pattern;      /* n_push x cols */
+	double *base, *mass; /* cols: pi^T x before the injection; what the injection adds to it */
+	double *origin;      /* n_push: native step of the injection, NAN: not yet */
+	uint32_t n_snaps;
+	double *when;
+	float *snap;    /* [snapshot][rows][cols] */
+	uint64_t grids; /* what mw_probe.grids was when it began */
+};
+
 struct mw_probe {
 	const struct mw_protocol *p;
 	struct mw_uses use;
 	struct mw_tally *tally;
 	struct mw_rng rng, pick;
 	bool one_hot, fixed, aimed;
-	uint32_t rows, cols;
+	uint32_t rows, cols, sets;
 	double guess;
-	float *pattern;      /* n_push x cols */
-	uint32_t *push_at;   /* row -> index into use.push, or MW_NO_ROW */
-	double *base, *mass; /* cols: pi^T x before the injection; what the injection adds to it */
-	double *origin;      /* n_push: native step of the injection, NAN: not yet */
-	uint32_t n_snaps;
-	double *when;
-	float *snap; /* [snapshot][rows][cols] */
-	double *e;   /* rows x cols */
+	uint32_t *push_at;    /* row -> index into use.push, or MW_NO_ROW */
+	struct set *set, *at; /* at: the one that is being looked at */
+	double *e;            /* rows x cols */
 	uint64_t segments, dropped, settled;
-	bool spoiled; /* the segment under way began before a restart */
+	uint64_t grids; /* grids of ages so far: segments that began on an earlier one are of no use */
 	uint64_t took
 		[SETTLE]; /* ages at which the first segments were within the threshold, UINT64_MAX: never */
 	/* balanced columns: spread over its start, summed over segments */
@@ -67,22 +73,34 @@ static void make_grid(struct mw_probe *s)
 	memset(s->spread, 0, sizeof(s->spread));
 	memset(s->n_spread, 0, sizeof(s->n_spread));
 	s->segments = 0;
+	s->grids++;
+}
+
+static int allocate_set(const struct mw_probe *s, struct set *a, struct mw_err *err)
+{
+	size_t cells = (size_t)s->rows * s->cols, patterns = (size_t)s->use.n_push * s->cols;
+	a->pattern = mw_alloc_array(patterns, sizeof(float), "probe columns", err);
+	a->base = mw_alloc_array(2 * (size_t)s->cols + s->use.n_push, sizeof(double), "probe columns", err);
+	a->snap =
+		mw_alloc_array(MW_PROBE_SNAPSHOTS * cells, sizeof(float), "snapshots of probe columns", err);
+	a->when = mw_alloc_array(MW_PROBE_SNAPSHOTS, sizeof(double), "snapshots of probe columns", err);
+	if (!a->pattern || !a->base || !a->snap || !a->when)
+		return err->code;
+	a->mass = a->base + s->cols;
+	a->origin = a->mass + s->cols;
+	return 0;
 }
 
 static int allocate(struct mw_probe *s, struct mw_err *err)
 {
-	size_t cells = (size_t)s->rows * s->cols, patterns = (size_t)s->use.n_push * s->cols;
-	s->pattern = mw_alloc_array(patterns, sizeof(float), "probe columns", err);
 	s->push_at = mw_alloc_array(s->rows, sizeof(*s->push_at), "probe columns", err);
-	s->base = mw_alloc_array(2 * (size_t)s->cols + s->use.n_push, sizeof(double), "probe columns", err);
-	s->snap =
-		mw_alloc_array(MW_PROBE_SNAPSHOTS * cells, sizeof(float), "snapshots of probe columns", err);
-	s->when = mw_alloc_array(MW_PROBE_SNAPSHOTS, sizeof(double), "snapshots of probe columns", err);
-	s->e = mw_alloc_array(cells, sizeof(double), "probe columns", err);
-	if (!s->pattern || !s->push_at || !s->base || !s->snap || !s->when || !s->e)
+	s->e = mw_alloc_array((size_t)s->rows * s->cols, sizeof(double), "probe columns", err);
+	s->set = mw_alloc_array(s->sets, sizeof(*s->set), "probe columns", err);
+	if (!s->push_at || !s->e || !s->set)
 		return err->code;
-	s->mass = s->base + s->cols;
-	s->origin = s->mass + s->cols;
+	for (uint32_t i = 0; i < s->sets; i++)
+		MW_TRY(allocate_set(s, &s->set[i], err));
+	s->at = s->set;
 	for (uint32_t i = 0; i < s->rows; i++)
 		s->push_at[i] = MW_NO_ROW;
 	for (uint32_t i = 0; i < s->use.n_push; i++)
@@ -90,8 +108,8 @@ static int allocate(struct mw_probe *s, struct mw_err *err)
 	return 0;
 }
 
-int mw_probe_new(const struct mw_protocol *p, bool fixed, uint32_t one_hot_max, double guess, uint64_t seed,
-	struct mw_probe **out, struct mw_err *err)
+int mw_probe_new(const struct mw_protocol *p, bool fixed, uint32_t one_hot_max, uint32_t sets, double guess,
+	uint64_t seed, struct mw_probe **out, struct mw_err *err)
 {
 	struct mw_probe *s = mw_alloc(sizeof(*s), "probe columns", err);
 	*out = s;
@@ -100,6 +118,7 @@ int mw_probe_new(const struct mw_protocol *p, bool fixed, uint32_t one_hot_max, 
 	s->p = p;
 	s->fixed = fixed;
 	s->rows = p->rows;
+	s->sets = sets;
 	s->guess = guess >= 1 ? guess : 1;
 	mw_rng_init(&s->rng, seed, 0x9e0b);
 	mw_rng_init(&s->pick, seed, 0x9e0c);
@@ -126,11 +145,14 @@ void mw_probe_free(struct mw_probe *s)
 		return;
 	mw_uses_fini(&s->use);
 	mw_tally_free(s->tally);
-	mw_free(s->pattern);
+	for (uint32_t i = 0; s->set && i < s->sets; i++) {
+		mw_free(s->set[i].pattern);
+		mw_free(s->set[i].base);
+		mw_free(s->set[i].snap);
+		mw_free(s->set[i].when);
+	}
+	mw_free(s->set);
 	mw_free(s->push_at);
-	mw_free(s->base);
-	mw_free(s->snap);
-	mw_free(s->when);
 	mw_free(s->e);
 	mw_free(s);
 }
@@ -146,7 +168,7 @@ static float sign(struct mw_probe *s)
 static void balance(struct mw_probe *s, uint32_t c)
 {
 	uint32_t n = s->use.n_push;
-	float *x = s->pattern + c;
+	float *x = s->at->pattern + c;
 	double sum = 0, weight = 0;
 	float first = sign(s);
 	for (uint32_t i = 0; i < n; i++)
@@ -165,35 +187,37 @@ static void balance(struct mw_probe *s, uint32_t c)
 		x[(size_t)i * s->cols] -= (float)(sum / weight);
 }
 
-void mw_probe_begin(struct mw_probe *s, const float *x)
+void mw_probe_begin(struct mw_probe *s, uint32_t set, const float *x)
 {
-	memset(s->pattern, 0, (size_t)s->use.n_push * s->cols * sizeof(float));
-	memset(s->base, 0, 2 * s->cols * sizeof(double));
+	s->at = &s->set[set];
+	memset(s->at->pattern, 0, (size_t)s->use.n_push * s->cols * sizeof(float));
+	memset(s->at->base, 0, 2 * s->cols * sizeof(double));
 	for (uint32_t c = 0; c < s->cols; c++) {
 		if (s->one_hot)
-			s->pattern[(size_t)c * s->cols + c] = sign(s);
+			s->at->pattern[(size_t)c * s->cols + c] = sign(s);
 		else
 			balance(s, c);
 		for (uint32_t i = 0; i < s->rows; i++)
-			s->base[c] += s->p->pi[i] * (double)x[(size_t)i * s->cols + c];
+			s->at->base[c] += s->p->pi[i] * (double)x[(size_t)i * s->cols + c];
 		for (uint32_t i = 0; i < s->use.n_push; i++)
-			s->mass[c] += s->p->pi[s->use.push[i]] * (double)s->pattern[(size_t)i * s->cols + c];
+			s->at->mass[c] +=
+				s->p->pi[s->use.push[i]] * (double)s->at->pattern[(size_t)i * s->cols + c];
 	}
 	for (uint32_t i = 0; i < s->use.n_push; i++)
-		s->origin[i] = NAN;
-	s->n_snaps = 0;
-	s->spoiled = false;
+		s->at->origin[i] = NAN;
+	s->at->n_snaps = 0;
+	s->at->grids = s->grids;
 }
 
-const float *mw_probe_pattern(const struct mw_probe *s, uint32_t row)
+const float *mw_probe_pattern(const struct mw_probe *s, uint32_t set, uint32_t row)
 {
 	uint32_t i = s->push_at[row];
-	return i == MW_NO_ROW ? NULL : s->pattern + (size_t)i * s->cols;
+	return i == MW_NO_ROW ? NULL : s->set[set].pattern + (size_t)i * s->cols;
 }
 
-void mw_probe_injected(struct mw_probe *s, uint32_t row, double t)
+void mw_probe_injected(struct mw_probe *s, uint32_t set, uint32_t row, double t)
 {
-	s->origin[s->push_at[row]] = t;
+	s->set[set].origin[s->push_at[row]] = t;
 }
 
 uint32_t mw_probe_ages(const struct mw_probe *s, const uint64_t **age)
@@ -201,29 +225,39 @@ uint32_t mw_probe_ages(const struct mw_probe *s, const uint64_t **age)
 	return mw_tally_ages(s->tally, age);
 }
 
-uint64_t mw_probe_period(struct mw_probe *s)
+static uint64_t least_period(const struct mw_probe *s)
 {
 	const uint64_t *age;
 	uint32_t n = mw_tally_ages(s->tally, &age);
 	double guesses = s->fixed ? PERIOD_FIXED : s->aimed ? PERIOD_AIMED : PERIOD;
 	uint64_t period = (uint64_t)ceil(guesses * s->guess);
-	period = period > age[n - 1] ? period : age[n - 1] + 1;
-	/* random, so that no start time of a periodic sequence is left out */
-	return period + mw_rng_below(&s->rng, (uint64_t)ceil(s->guess) + s->p->workers);
+	return period > age[n - 1] ? period : age[n - 1] + 1;
 }
 
-void mw_probe_snapshot(struct mw_probe *s, double t, const float *x)
+uint64_t mw_probe_period(struct mw_probe *s)
 {
+	/* random, so that no start time of a periodic sequence is left out */
+	return least_period(s) + mw_rng_below(&s->rng, (uint64_t)ceil(s->guess) + s->p->workers);
+}
+
+double mw_probe_spacing(const struct mw_probe *s)
+{
+	return (double)least_period(s) / s->sets;
+}
+
+void mw_probe_snapshot(struct mw_probe *s, uint32_t set, double t, const float *x)
+{
+	s->at = &s->set[set];
 	size_t cells = (size_t)s->rows * s->cols;
-	if (s->n_snaps == MW_PROBE_SNAPSHOTS)
+	if (s->at->n_snaps == MW_PROBE_SNAPSHOTS)
 		return;
-	s->when[s->n_snaps] = t;
-	memcpy(s->snap + s->n_snaps++ * cells, x, cells * sizeof(*x));
+	s->at->when[s->at->n_snaps] = t;
+	memcpy(s->at->snap + s->at->n_snaps++ * cells, x, cells * sizeof(*x));
 }
 
 static const float *snapshot(const struct mw_probe *s, uint32_t i)
 {
-	return s->snap + (size_t)i * s->rows * s->cols;
+	return s->at->snap + (size_t)i * s->rows * s->cols;
 }
 
 /* The snapshot nearest to native step t; NULL: none within the tolerance. */
@@ -231,9 +265,9 @@ static const float *nearest(const struct mw_probe *s, double t, double tolerance
 {
 	double best = INFINITY;
 	uint32_t at = 0;
-	for (uint32_t i = 0; i < s->n_snaps; i++)
-		if (fabs(s->when[i] - t) < best) {
-			best = fabs(s->when[i] - t);
+	for (uint32_t i = 0; i < s->at->n_snaps; i++)
+		if (fabs(s->at->when[i] - t) < best) {
+			best = fabs(s->at->when[i] - t);
 			at = i;
 		}
 	return best <= tolerance ? snapshot(s, at) : NULL;
@@ -248,14 +282,14 @@ static const float *nearest(const struct mw_probe *s, double t, double tolerance
 static const float *between(const struct mw_probe *s, double from, double t, double u)
 {
 	uint32_t i = 0;
-	while (i < s->n_snaps && s->when[i] < t)
+	while (i < s->at->n_snaps && s->at->when[i] < t)
 		i++;
-	if (i == s->n_snaps || !i || s->when[i - 1] < from)
+	if (i == s->at->n_snaps || !i || s->at->when[i - 1] < from)
 		return NULL;
-	double gap = s->when[i] - s->when[i - 1];
+	double gap = s->at->when[i] - s->at->when[i - 1];
 	if (gap > GAP_MOST * s->guess)
 		return NULL;
-	return snapshot(s, t - s->when[i - 1] > u * gap ? i : i - 1);
+	return snapshot(s, t - s->at->when[i - 1] > u * gap ? i : i - 1);
 }
 
 /* Injections do not happen at one moment: every one-hot column has an age of its own, others that of their mean. */
@@ -263,9 +297,9 @@ static double origin(const struct mw_probe *s, uint32_t c)
 {
 	double sum = 0;
 	if (s->one_hot)
-		return s->origin[c];
+		return s->at->origin[c];
 	for (uint32_t i = 0; i < s->use.n_push; i++)
-		sum += s->origin[i];
+		sum += s->at->origin[i];
 	return sum / s->use.n_push;
 }
 
@@ -281,7 +315,8 @@ static double average(const struct mw_probe *s, const float *x, uint32_t c)
 static bool assemble(struct mw_probe *s, uint64_t age, double tolerance, double u)
 {
 	for (uint32_t c = 0; c < s->cols; c++) {
-		double from = origin(s, c), at = from + (double)age, y = s->base[c] + s->mass[c], scale = 1;
+		double from = origin(s, c), at = from + (double)age, y = s->at->base[c] + s->at->mass[c],
+		       scale = 1;
 		const float *x = s->fixed ? NULL : between(s, from, at, u);
 		if (!x)
 			x = nearest(s, at, tolerance);
@@ -291,7 +326,7 @@ static bool assemble(struct mw_probe *s, uint64_t age, double tolerance, double 
 		if (!s->p->signed_plan)
 			y = average(s, x, c);
 		if (s->one_hot)
-			scale = (double)s->pattern[(size_t)c * s->cols + c];
+			scale = (double)s->at->pattern[(size_t)c * s->cols + c];
 		for (uint32_t i = 0; i < s->rows; i++)
 			s->e[(size_t)i * s->cols + c] = ((double)x[(size_t)i * s->cols + c] - y) / scale;
 	}
@@ -304,9 +339,9 @@ static double spread(const struct mw_probe *s)
 	double now = 0, first = 0;
 	for (uint32_t v = 0; v < s->use.n_view; v++)
 		for (uint32_t c = 0; c < s->cols; c++) {
-			const float *x = mw_probe_pattern(s, s->use.view[v]);
+			const float *x = mw_probe_pattern(s, (uint32_t)(s->at - s->set), s->use.view[v]);
 			double e = s->e[(size_t)s->use.view[v] * s->cols + c],
-			       e0 = (x ? (double)x[c] : 0) - s->mass[c];
+			       e0 = (x ? (double)x[c] : 0) - s->at->mass[c];
 			now += e * e;
 			first += e0 * e0;
 		}
@@ -350,13 +385,14 @@ static bool adapt(struct mw_probe *s, uint64_t age)
 	return true;
 }
 
-bool mw_probe_end(struct mw_probe *s)
+bool mw_probe_end(struct mw_probe *s, uint32_t set)
 {
 	const uint64_t *age;
 	uint32_t n = mw_tally_ages(s->tally, &age), within = n;
 	uint32_t seen = 0;
 	double u = mw_rng_uniform(&s->pick);
-	if (s->spoiled)
+	s->at = &s->set[set];
+	if (s->at->grids != s->grids)
 		return false;
 	for (uint32_t g = 0; g < n; g++)
 		if (assemble(s, age[g], tolerance(s), u)) {
@@ -374,21 +410,22 @@ bool mw_probe_end(struct mw_probe *s)
 		if (!assemble(s, age[g], tolerance(s), u))
 			continue;
 		if (s->one_hot)
-			mw_tally_add(s->tally, MW_TALLY_NEIGHBOURS * s->segments, g,
-				s->e); /* segments are independent: a batch each in turn */
+			/* segments of one set are independent: a batch each in turn, with those of other sets meanwhile */
+			mw_tally_add(s->tally, MW_TALLY_NEIGHBOURS * (s->segments / s->sets), g, s->e);
 		s->spread[g] += spread(s);
 		s->n_spread[g]++;
 	}
 	s->segments++;
-	if (s->one_hot && mw_tally_adjust(s->tally))
+	if (s->one_hot && mw_tally_adjust(s->tally)) {
 		s->segments = 0;
+		s->grids++;
+	}
 	return true;
 }
 
 void mw_probe_restart(struct mw_probe *s)
 {
 	s->settled = s->dropped = 0;
-	s->spoiled = true;
 	make_grid(s);
 }
 

@@ -8,6 +8,7 @@
 #include "comm/access.h"
 #include "run/events.h"
 #include "run/record.h"
+#include "run/segments.h"
 #include "run/snapshot.h"
 #include "run/tmix_of_run.h"
 #include "run/windows.h"
@@ -15,14 +16,6 @@
 
 /* Operations that a first idea of t_mix may cost at the start of a run. */
 #define GUESS_WORK 2e8
-
-enum { STREAM_INJECTOR = 0x1a7e0000 };
-
-/*
- * Segments of a full estimate (--target-tmix). Over 128 of a random order windows scatter by 3 % (cached, async-ring, 8 workers in
- * sim). Node replicas' own t_mix moves more slowly than that, and a mean over windows is what holds there.
- */
-enum { WINDOW_FIXED = 32, WINDOW_RANDOM = 128 };
 
 static bool wants(const struct mw_run *run, enum mw_estimate_choice what)
 {
@@ -49,22 +42,41 @@ static uint32_t estimated_blocks(const struct mw_run *run)
 #define COLUMNS_SHARE 0.01
 
 /* Sim pays nothing that is measured; a block too small even for signs is small enough for anything. */
-uint32_t mw_control_one_hot_max(const struct mw_run *run)
+static uint32_t column_room(const struct mw_run *run)
 {
 	double room = COLUMNS_SHARE * (double)run->model->dim / run->n_blocks;
+	return run->exclusive || room < MW_PROBE_COLUMNS || room >= MW_PROBE_ONE_HOT_MAX
+		       ? MW_PROBE_ONE_HOT_MAX
+		       : (uint32_t)room;
+}
+
+uint32_t mw_control_one_hot_max(const struct mw_run *run)
+{
 	if (run->opt->probe_columns == MW_PROBE_SIGNS)
 		return 0;
-	if (run->opt->probe_columns == MW_PROBE_ONE_HOT || run->exclusive || room < MW_PROBE_COLUMNS ||
-		room >= MW_PROBE_ONE_HOT_MAX)
-		return MW_PROBE_ONE_HOT_MAX;
-	return (uint32_t)room;
+	return run->opt->probe_columns == MW_PROBE_ONE_HOT ? MW_PROBE_ONE_HOT_MAX : column_room(run);
+}
+
+/* Columns of all sets together: more of them would show little more. */
+enum { SETS_COLUMNS = 32 };
+
+uint32_t mw_control_sets(const struct mw_run *run)
+{
+	uint32_t most = mw_control_one_hot_max(run), cols = mw_probe_columns(run->protocol, most),
+		 room = column_room(run);
+	if (!(run->opt->target_tmix > 0) ||
+		cols > most) /* signs: one start at a time, seen with few columns */
+		return 1;
+	uint32_t sets = (room < SETS_COLUMNS ? room : SETS_COLUMNS) / cols;
+	return sets < 1 ? 1 : sets > MW_CONTROL_SETS ? MW_CONTROL_SETS : sets;
 }
 
 uint32_t mw_control_columns(const struct mw_run *run)
 {
 	if (!wants(run, MW_ESTIMATE_PROBE) || !exchanges(run))
 		return 0;
-	return estimated_blocks(run) * mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
+	return estimated_blocks(run) * mw_control_sets(run) *
+	       mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */
@@ -92,27 +104,12 @@ static double guess(struct mw_run *run)
 	return 4.0 * run->n_workers * (double)run->knobs.mix_every;
 }
 
-static void draw_injectors(struct mw_control *c)
-{
-	const struct mw_run *run = c->run;
-	const struct mw_protocol *p = run->protocol;
-	uint32_t n = run->n_workers, first = (uint32_t)(mw_hash3(run->seed, STREAM_INJECTOR, c->request) % n);
-	for (uint32_t i = 0; i < p->rows; i++)
-		c->injector[i] = MW_NO_ROW;
-	for (uint32_t k = 0; k < n; k++) {
-		uint32_t w = (first + k) % n;
-		c->injector[p->push_row[w]] = w;
-		/* a period of several steps is entered anywhere as it is */
-		c->late[w] = p->clock == MW_CLOCK_EVENT && run->knobs.mix_every == 1 &&
-			     mw_hash3(run->seed, STREAM_INJECTOR + 1 + w, c->request) >> 63;
-	}
-}
-
 static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 {
 	struct mw_run *run = c->run;
 	const struct mw_protocol *p = run->protocol;
-	c->cols = run->probe_columns;
+	c->sets = mw_control_sets(run);
+	c->cols = run->probe_columns / c->sets;
 	c->columns = mw_alloc_array((size_t)p->rows * c->cols, sizeof(float), "probe columns", err);
 	c->pattern =
 		mw_alloc_array((size_t)p->rows * c->cols * c->blocks, sizeof(float), "probe columns", err);
@@ -122,10 +119,10 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 	c->done = mw_alloc_array(run->n_workers, sizeof(*c->done), "probe columns", err);
 	if (!c->columns || !c->pattern || !c->injector || !c->injected || !c->late || !c->done)
 		return err->code;
-	draw_injectors(c);
+	mw_segments_draw(c);
 	for (uint32_t b = 0; b < c->blocks; b++) {
-		MW_TRY(mw_probe_new(
-			p, c->fixed, mw_control_one_hot_max(run), t, run->seed + b, &c->probe[b], err));
+		MW_TRY(mw_probe_new(p, c->fixed, mw_control_one_hot_max(run), c->sets, t, run->seed + b,
+			&c->probe[b], err));
 		if (run->steer) /* t is the target, and the actuator has been set for it */
 			mw_probe_aim(c->probe[b], t);
 	}
@@ -319,200 +316,7 @@ void mw_control_round(struct mw_control *c, bool mixed, uint64_t k, double gamma
 	native_step(c);
 }
 
-/* --- probe segments ------------------------------------------------------------------------------------------------ */
-
-static void inject_row(struct mw_run *run, uint32_t row)
-{
-	const struct mw_control *c = run->control;
-	size_t floats = (size_t)c->blocks * c->cols;
-	mw_access_add(&run->replicas, row, run->replicas.extra_at, floats, 1, c->pattern + row * floats);
-}
-
-static void set_pattern(struct mw_control *c, uint32_t b)
-{
-	for (uint32_t i = 0; i < c->run->protocol->rows; i++) {
-		const float *from = mw_probe_pattern(c->probe[b], i);
-		float *to = c->pattern + ((size_t)i * c->blocks + b) * c->cols;
-		for (uint32_t k = 0; k < c->cols; k++)
-			to[k] = from ? from[k] : 0;
-	}
-}
-
-static void begin_segment(struct mw_control *c, double t, bool exact)
-{
-	if (!exact)
-		draw_injectors(c);
-	for (uint32_t b = 0; b < c->blocks; b++) {
-		mw_snapshot_columns(c->run, b, c->columns);
-		mw_probe_begin(c->probe[b], c->columns);
-		set_pattern(c, b);
-		c->at[b] = 0;
-	}
-	c->state = MW_SEGMENT_INJECTING;
-	c->origin = t;
-	c->last_snapshot = -INFINITY;
-	for (uint32_t i = 0; exact && i < c->run->protocol->rows; i++)
-		if (c->injector[i] != MW_NO_ROW) {
-			inject_row(c->run, i);
-			c->injected[i] = t;
-		}
-	if (!exact)
-		__atomic_store_n(&c->request, c->request + 1, __ATOMIC_RELEASE); /* read by mw_control_asks */
-}
-
-void mw_control_inject(struct mw_worker *w)
-{
-	struct mw_control *c = w->run->control;
-	uint64_t request = __atomic_load_n(&c->request, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < w->run->protocol->rows; i++)
-		if (c->injector[i] == w->id) {
-			inject_row(w->run, i);
-			c->injected[i] =
-				(double)(w->run->protocol->clock == MW_CLOCK_ROUND ? w->step
-										   : mw_native_steps(w->run));
-		}
-	__atomic_store_n(&c->done[w->id].request, request, __ATOMIC_RELEASE); /* read by all_injected */
-}
-
-static bool all_injected(const struct mw_control *c)
-{
-	/* all workers, also those that had nothing to inject: they have read what the next request changes */
-	for (uint32_t w = 0; w < c->run->n_workers; w++)
-		if (__atomic_load_n(&c->done[w].request, __ATOMIC_ACQUIRE) != c->request)
-			return false;
-	return true;
-}
-
-static void open_segment(struct mw_control *c)
-{
-	c->state = MW_SEGMENT_OPEN;
-	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
-		for (uint32_t b = 0; b < c->blocks && c->injector[i] != MW_NO_ROW; b++) {
-			mw_probe_injected(c->probe[b], i, c->injected[i]);
-			c->origin = fmax(c->origin, c->injected[i]);
-		}
-}
-
-/* Take what is due of block b; true: its last age has passed. */
-static bool look_at_block(struct mw_control *c, uint32_t b, double t, bool exact)
-{
-	const uint64_t *age;
-	uint32_t n = mw_probe_ages(c->probe[b], &age);
-	double passed = t - c->origin;
-	bool due = exact ? c->at[b] < n && passed >= (double)age[c->at[b]]
-			 : t >= c->last_snapshot + (double)(age[1] - age[0]) / 2;
-	if (due) {
-		double start = exact ? t : (double)mw_native_steps(c->run);
-		mw_snapshot_columns(c->run, b, c->columns);
-		double end = exact ? t : (double)mw_native_steps(c->run);
-		/* while this was read others went on: what is too blurred is no snapshot */
-		if (end - start <= (double)(age[1] - age[0]))
-			mw_probe_snapshot(c->probe[b], (start + end) / 2, c->columns);
-		c->at[b]++;
-	}
-	return passed > (double)age[n - 1] || (exact && c->at[b] == n);
-}
-
-/* Every so many segments, where it is cheap. */
-static void show(struct mw_control *c)
-{
-	struct mw_estimate e;
-	if (mw_probe_segments(c->probe[0]) % 16 || c->run->protocol->rows > 64)
-		return;
-	mw_probe_estimate(c->probe[0], &e);
-	if (e.identified)
-		mw_st(&c->live, (float)e.value);
-}
-
-/* The slowest block's value; false: not all of them have one. */
-static bool all_blocks(struct mw_control *c, struct mw_estimate *worst)
-{
-	for (uint32_t b = 0; b < c->blocks; b++) {
-		struct mw_estimate e;
-		if (mw_probe_segments(c->probe[b]) < (c->fixed ? WINDOW_FIXED : WINDOW_RANDOM))
-			return false;
-		mw_probe_estimate(c->probe[b], &e);
-		if (!e.identified)
-			return false;
-		if (!b || e.value > worst->value)
-			*worst = e;
-	}
-	return true;
-}
-
-/* --target-tmix: a full estimate moves the actuator, and the next one begins. */
-static void steer(struct mw_control *c)
-{
-	struct mw_steer *s = c->run->steer;
-	struct mw_estimate e = { 0 };
-	if (!s || !all_blocks(c, &e))
-		return;
-	mw_steer_window(s, e.value, e.error, mw_native_steps(c->run));
-	mw_st(&c->live, (float)e.value);
-	for (uint32_t b = 0; b < c->blocks; b++) {
-		if (c->products[b])
-			mw_products_restart(c->products[b]);
-		mw_probe_aim(c->probe[b], mw_steer_target(s));
-	}
-	if (c->passive)
-		mw_passive_restart(c->passive);
-	c->passive_next = c->passive_n = c->passive_late = 0;
-	c->n_origins = 0;
-}
-
-/* Of the segments that the probe counts. */
-static void keep_origin(struct mw_control *c)
-{
-	uint64_t segments = mw_probe_segments(c->probe[0]);
-	double sum = 0;
-	uint32_t n = 0;
-	if (!segments) { /* it has begun anew */
-		c->n_origins = 0;
-		return;
-	}
-	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
-		if (c->injector[i] != MW_NO_ROW) {
-			sum += c->injected[i];
-			n++;
-		}
-	if (c->n_origins < MW_CONTROL_ORIGINS)
-		c->origins[c->n_origins++] = round(sum / n);
-}
-
-static void end_segment(struct mw_control *c)
-{
-	c->state = MW_SEGMENT_NONE;
-	c->next = 0;
-	c->missed = false;
-	for (uint32_t b = 0; b < c->blocks; b++) {
-		bool counts = mw_probe_end(c->probe[b]);
-		c->missed |= !counts;
-		if (counts && c->again)
-			keep_origin(c);
-		if (b == 0)
-			show(c);
-		c->next = fmax(c->next, c->origin + (double)mw_probe_period(c->probe[b]));
-	}
-	steer(c);
-}
-
-static void look_at_probes(struct mw_control *c, double t, bool exact)
-{
-	if (c->state == MW_SEGMENT_NONE && t >= c->next &&
-		!(c->run->steer && mw_steer_pending(c->run->steer)))
-		begin_segment(c, t, exact);
-	if (c->state == MW_SEGMENT_INJECTING && (exact || all_injected(c)))
-		open_segment(c);
-	if (c->state == MW_SEGMENT_NONE)
-		return;
-	uint32_t ended = 0;
-	for (uint32_t b = 0; b < c->blocks; b++)
-		ended += look_at_block(c, b, t, exact);
-	if (t >= c->last_snapshot)
-		c->last_snapshot = t;
-	if (ended == c->blocks && c->state == MW_SEGMENT_OPEN)
-		end_segment(c);
-}
+/* --- looking ------------------------------------------------------------------------------------------------------- */
 
 static void look_at_parameters(struct mw_control *c, double t)
 {
@@ -530,7 +334,7 @@ static void look_at_parameters(struct mw_control *c, double t)
 void mw_control_look(struct mw_control *c, double t, bool exact)
 {
 	if (c->cols)
-		look_at_probes(c, t, exact);
+		mw_segments_look(c, t, exact);
 	if (c->passive)
 		look_at_parameters(c, t);
 }

@@ -16,7 +16,17 @@ enum { MW_CONTROL_BLOCKS = 8 };
 /* Probe segments whose beginnings are kept. */
 enum { MW_CONTROL_ORIGINS = 4096 };
 
+/* Sets of probe columns under --target-tmix, whose segments begin at different times. */
+enum { MW_CONTROL_SETS = 16 };
+
 enum mw_segment_state { MW_SEGMENT_NONE, MW_SEGMENT_INJECTING, MW_SEGMENT_OPEN };
+
+/* A segment of one set of probe columns; all blocks share its beginning. */
+struct mw_segment {
+	enum mw_segment_state state;
+	double origin, next, last_snapshot;
+	uint32_t at[MW_CONTROL_BLOCKS]; /* sim: the next age of each block */
+};
 
 struct mw_control {
 	struct mw_run *run;
@@ -24,7 +34,8 @@ struct mw_control {
 	float live;
 	bool fixed;         /* nothing of the order of events is random */
 	bool running;       /* between begin and end: what is flushed afterwards is no step */
-	bool missed;        /* the last probe segment had too few snapshots */
+	bool ended, missed; /* in the last look: has a probe segment ended, and had it too few snapshots? */
+	bool unpaid;        /* no probe segment may begin now: see snapshot.c */
 	bool pending;       /* a push whose exchange, if any, is still to come */
 	uint64_t step;      /* native steps seen (sim, recorded events) */
 	uint64_t ambiguous; /* recorded events that overlap in time with the one before */
@@ -41,13 +52,14 @@ struct mw_control {
 	struct mw_probe *probe[MW_CONTROL_BLOCKS];
 	struct mw_passive *passive;
 
-	/* probe segments: all blocks share their beginning */
-	enum mw_segment_state state;
-	uint32_t cols; /* probe columns a block */
-	double origin, next, last_snapshot;
-	uint32_t at[MW_CONTROL_BLOCKS]; /* sim: the next age of each block */
-	float *columns;                 /* rows x cols */
+	/* probe segments */
+	struct mw_segment set[MW_CONTROL_SETS];
+	uint32_t sets, cols; /* probe columns of a set and block */
+	double spaced;       /* native step from which on another set's segment may begin */
+	double window_begin; /* --target-tmix: native step */
+	float *columns;      /* rows x cols */
 	float *pattern; /* rows x (blocks x cols): what is injected. Sync: written before `request` moves on, read after */
+	uint32_t injecting; /* the set, one at a time. Sync: as pattern */
 	/*
 	 * Per row: the worker that injects, MW_NO_ROW: none; per worker: does it inject before it pushes, or before it views?
 	 * Both are drawn for every segment, so that ages do not always begin with a row that has just been exchanged, or just
@@ -90,6 +102,8 @@ int mw_control_new(struct mw_run *run, struct mw_err *err);
 void mw_control_free(struct mw_control *c);
 /* Probe columns that every replica needs, over all blocks. */
 uint32_t mw_control_columns(const struct mw_run *run);
+/* Sets of them: one, more under --target-tmix if they are cheap. */
+uint32_t mw_control_sets(const struct mw_run *run);
 /* Pushed replicas up to which a run's probe columns are one-hot (see probe.h). */
 uint32_t mw_control_one_hot_max(const struct mw_run *run);
 /* Do workers of the threads engine record events for an estimator? */
@@ -104,8 +118,7 @@ void mw_control_push(struct mw_control *c);
 void mw_control_mix(struct mw_control *c, uint32_t slot, uint32_t choice, uint32_t block, double gamma);
 void mw_control_round(struct mw_control *c, bool mixed, uint64_t k, double gamma);
 
-/* threads, before a worker's own step or (late) before its push: do what the sampler asked for. */
-void mw_control_inject(struct mw_worker *w);
+/* threads: is there a probe injection (mw_segments_inject) that this worker has not done yet? */
 static inline bool mw_control_asks(const struct mw_control *c, uint32_t worker, bool late)
 {
 	return c->cols && __atomic_load_n(&c->request, __ATOMIC_ACQUIRE) != c->done[worker].request &&

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "run/segments.h"
 
-void mw_snapshot_columns(const struct mw_run *run, uint32_t block, float *out)
+void mw_snapshot_columns(const struct mw_run *run, size_t from, size_t cols, float *out)
 {
-	size_t cols = run->probe_columns, from = run->replicas.extra_at + block * cols;
 	for (uint32_t i = 0; i < run->replicas.n; i++)
 		for (size_t k = 0; k < cols; k++)
 			*out++ = mw_ld(&run->replicas.row[i].x[from + k]);
@@ -47,8 +47,9 @@ static double wanted_steps(const struct mw_control *c, double t)
 {
 	double least = c->passive ? (double)mw_passive_stride(c->passive) / 8 : INFINITY;
 	const uint64_t *age;
-	if (c->cols && c->state == MW_SEGMENT_NONE && c->next > t)
-		return fmin(least, c->next - t);
+	double begin = mw_segments_begin(c);
+	if (c->cols && mw_segments_idle(c) && begin > t)
+		return fmin(least, begin - t);
 	for (uint32_t b = 0; c->cols && b < c->blocks; b++) {
 		mw_probe_ages(c->probe[b], &age);
 		least = fmin(least, (double)(age[1] - age[0]) / 4);
@@ -149,14 +150,15 @@ static double soonest_s(const struct budget *b, double lacking)
 /* A look, and what is to be made of it. */
 static void look(struct mw_control *c, struct budget *b, uint64_t t)
 {
-	bool probing = c->state != MW_SEGMENT_NONE;
+	bool probing = !mw_segments_idle(c);
 	if (!probing)
 		b->began_s = spent_s(b);
 	mw_control_look(c, (double)t, false);
-	if (c->state != MW_SEGMENT_NONE)
+	if (!c->ended && !mw_segments_idle(c))
 		return;
 	mw_control_publish(c); /* estimates take a while */
 	double cost = spent_s(b) - b->began_s;
+	b->began_s += cost;
 	if (probing && c->missed)
 		b->tolls_s += MISSED * cost;
 	if (probing || !c->cols) /* other looks came too early for anything */
@@ -185,7 +187,9 @@ static void *sample(void *arg)
 	mw_layout_bind_controller(c->run->layout, &err); /* where it floats it floats */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	do {
-		double lacking = lacking_s(&budget, c->state == MW_SEGMENT_NONE ? c->watch_s : -c->watch_s);
+		bool idle = mw_segments_idle(c);
+		double lacking = lacking_s(&budget, idle ? c->watch_s : -c->watch_s);
+		c->unpaid = !idle && lacking_s(&budget, c->watch_s) > 0;
 		if (lacking > 0) {
 			pause = soonest_s(&budget, lacking);
 			continue;

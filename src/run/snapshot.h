@@ -7,8 +7,8 @@
 
 #include "run/control.h"
 
-/* All rows of the probe columns of a block: rows x cols. */
-void mw_snapshot_columns(const struct mw_run *run, uint32_t block, float *out);
+/* Of all rows, `cols` floats from `from` on, which are probe columns: rows x cols. */
+void mw_snapshot_columns(const struct mw_run *run, size_t from, size_t cols, float *out);
 /* Of all rows, `n` coordinates spread over the parameters: rows x n. */
 void mw_snapshot_parameters(const struct mw_run *run, uint32_t n, float *out);
 /* Native steps so far (threads): pushes, or rounds. */

@@ -16,6 +16,7 @@
 #include "run/control.h"
 #include "run/metrics.h"
 #include "run/progress.h"
+#include "run/segments.h"
 #include "run/train.h"
 #include "run/worker_impl.h"
 
@@ -133,7 +134,7 @@ static bool sampled(const struct mw_worker *w)
 static void serve(struct mw_worker *w, bool late)
 {
 	if (w->run->control && mw_control_asks(w->run->control, w->id, late))
-		mw_control_inject(w);
+		mw_segments_inject(w);
 }
 
 static void straggle(const struct mw_worker *w)
