@@ -29,6 +29,7 @@ struct mw_steer {
 	enum mw_actuator actuator;
 	double target; /* native steps */
 	double value;  /* of the actuator, as asked for last */
+	bool scatters;
 	char start[200];
 	struct mw_timeline *timeline; /* the run's */
 	/* Sync: entries asked for, by who looks at the probes, release; acquired by who publishes. */
@@ -105,7 +106,8 @@ static int search(struct mw_run *run, enum mw_actuator a, double target, double 
 	return 0;
 }
 
-static bool assumed(const struct mw_run *run)
+/* Neither in rounds, nor in turn, nor in an order that is drawn. */
+static bool free_running(const struct mw_run *run)
 {
 	return run->protocol->clock == MW_CLOCK_EVENT && run->activation == MW_ACT_FREE && run->n_workers > 1;
 }
@@ -115,7 +117,7 @@ static int check_reach(struct mw_run *run, struct mw_steer *s, struct mw_err *er
 {
 	double least;
 	MW_TRY(exact_at(run, s->actuator, 1, &least, err));
-	if (!isfinite(least) || s->target >= least * (assumed(run) ? ASSUMED_MARGIN : 1))
+	if (!isfinite(least) || s->target >= least * (free_running(run) ? ASSUMED_MARGIN : 1))
 		return 0;
 	MW_FAIL(err, USAGE,
 		"--target-tmix: %g %s can't be reached: with --%s 1 this protocol takes %g already, and the "
@@ -137,7 +139,8 @@ static int feed_forward(struct mw_run *run, struct mw_steer *s, struct mw_err *e
 		return 0;
 	}
 	MW_TRY(search(run, a, s->target, base, t, &s->value, &at, err));
-	const char *law = assumed(run) ? " if pushes come in random order" : "";
+	const char *law =
+		free_running(run) ? " if pushes come in random order, and exchanges at even periods" : "";
 	if (isfinite(at))
 		snprintf(s->start, sizeof(s->start), "exactly %.4g at %s %.6g%s", at, mw_steer_actuator(s),
 			s->value, law);
@@ -214,6 +217,7 @@ int mw_steer_new(struct mw_run *run, struct mw_err *err)
 	bool round = run->protocol->clock == MW_CLOCK_ROUND;
 	s->run = run;
 	s->actuator = (enum mw_actuator)o->target_actuator;
+	s->scatters = free_running(run);
 	s->target = o->target_tmix / (round && o->target_unit == MW_TARGET_GRADIENTS ? run->n_workers : 1);
 	if (s->target < 1)
 		MW_FAIL(err, USAGE, "--target-tmix %g: less than one native step (%s) of this protocol",
@@ -280,6 +284,11 @@ void mw_steer_publish(struct mw_steer *s, uint64_t step)
 }
 
 /* --- what is told -------------------------------------------------------------------------------------------------- */
+
+bool mw_steer_scatters(const struct mw_steer *s)
+{
+	return s->scatters;
+}
 
 double mw_steer_target(const struct mw_steer *s)
 {

@@ -6,6 +6,9 @@
  * the estimate is all that is known of the present).
  *
  * A period need not be whole: see mix_part of struct mw_knobs. So any target that is not too small can be met.
+ *
+ * Free workers exchange once a period, at a step of it that is drawn (mw_knobs_next_scattered). Under even periods the
+ * exchanges of different workers would drift in and out of phase, and t_mix with that, by a factor of up to 2 for two nodes.
  */
 #ifndef MW_RUN_STEER_H
 #define MW_RUN_STEER_H
@@ -36,6 +39,8 @@ struct mw_steer_window {
 int mw_steer_new(struct mw_run *run, struct mw_err *err);
 void mw_steer_free(struct mw_steer *s);
 
+/* Does every exchange follow a step of its period that is drawn? Else always the last one. Any thread. */
+bool mw_steer_scatters(const struct mw_steer *s);
 /* The target, in native steps. */
 double mw_steer_target(const struct mw_steer *s);
 /* A full estimate has come in at native step `step`. Called by who looks at the probes. */

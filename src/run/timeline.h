@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "base/rng.h"
 #include "optim/rate.h"
 #include "sched/sched.h"
 
@@ -38,6 +39,26 @@ static inline uint64_t mw_knobs_next_mix(const struct mw_knobs *k, uint64_t step
 	unsigned __int128 n =
 		(unsigned __int128)step * MW_MIX_PARTS / period + 1; /* periods that will have ended */
 	return (uint64_t)((n * period + MW_MIX_PARTS - 1) / MW_MIX_PARTS - 1);
+}
+
+/*
+ * The same where exchanges are scattered: one follows a step of every period, all of them equally likely, by a pure function
+ * of seed, stream and the period's number.
+ */
+static inline uint64_t mw_knobs_next_scattered(
+	const struct mw_knobs *k, uint64_t step, uint64_t seed, uint64_t stream)
+{
+	unsigned __int128 period = (unsigned __int128)k->mix_every * MW_MIX_PARTS + k->mix_part;
+	unsigned __int128 n = (unsigned __int128)step * MW_MIX_PARTS / period; /* the period of this step */
+	uint64_t begin = (uint64_t)((n * period + MW_MIX_PARTS - 1) / MW_MIX_PARTS), end, at;
+	for (;; n++, begin = end) {
+		end = (uint64_t)(((n + 1) * period + MW_MIX_PARTS - 1) / MW_MIX_PARTS);
+		at = begin +
+		     (uint64_t)(((unsigned __int128)mw_hash3(seed, stream, (uint64_t)n) * (end - begin)) >>
+				64);
+		if (at >= step)
+			return at;
+	}
 }
 
 enum mw_timeline_unit { MW_AT_EPOCHS, MW_AT_STEPS, MW_AT_SECONDS };

@@ -210,7 +210,8 @@ const struct mw_option mw_train_option_table[] = {
 		"values sooner. Not where workers sleep (--straggler)." },
 	{ "target-tmix", MW_OPT_FLOAT, F(target_tmix), "0", 0, 1e12, NULL, "T",
 		"Closed loop: keep the measured mixing time at T, by moving --target-actuator during the run "
-		"(--estimate probe); 0: none." },
+		"(--estimate probe); free workers exchange at a step of each period that is drawn; 0: "
+		"none." },
 	{ "target-unit", MW_OPT_CHOICE, F(target_unit), "native", 0, 0, "native|gradients", NULL,
 		"What --target-tmix counts: native steps (pushes; rounds under a barrier), or gradients "
 		"(rounds times workers)." },

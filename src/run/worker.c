@@ -10,8 +10,9 @@
 #include "run/recording.h"
 #include "run/control.h"
 #include "run/optimize.h"
+#include "run/steer.h"
 
-enum { STREAM_PLAN = 0x91a4, STREAM_BLOCK = 0xb10c, STREAM_AUGMENT = 0xa06e };
+enum { STREAM_PLAN = 0x91a4, STREAM_BLOCK = 0xb10c, STREAM_AUGMENT = 0xa06e, STREAM_SCATTER = 0x5ca70000 };
 
 /* --- draw ------------------------------------------------------------------------------------------------------- */
 
@@ -401,8 +402,11 @@ static bool has_plans(const struct mw_worker *w)
 
 uint64_t mw_next_mix(const struct mw_worker *w)
 {
-	if (!has_plans(w) || w->run->protocol->due == MW_DUE_SSP)
+	const struct mw_run *run = w->run;
+	if (!has_plans(w) || run->protocol->due == MW_DUE_SSP)
 		return UINT64_MAX;
+	if (run->steer && mw_steer_scatters(run->steer))
+		return mw_knobs_next_scattered(w->knobs, w->step, run->seed, STREAM_SCATTER + w->id);
 	return mw_knobs_next_mix(w->knobs, w->step);
 }
 
