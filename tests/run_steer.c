@@ -255,6 +255,26 @@ static void two_threads_hold_the_target(void **state)
 	holds("oversubscribe=yes protocol=sync-ring workers=2 mix-every=32 straggler=constant:0.0001", 40, 2);
 }
 
+/* One set alone begins no segment before the largest age of the one before; several have more in the same native steps. */
+static void sets_have_segments_at_the_same_time(void **state)
+{
+	struct test_run t;
+	const uint64_t *age;
+	uint64_t steps = 6000;
+	(void)state;
+	run_open(&t, DATA "oversubscribe=yes protocol=async-ring workers=2 mix-every=32 "
+			  "straggler=constant:0.0001 target-tmix=40");
+	const struct mw_control *c = t.run->control;
+	assert_int_equal(c->sets, MW_CONTROL_SETS);
+	uint32_t n = mw_probe_ages(c->probe[0], &age);
+	uint64_t alone = 2 * steps / age[n - 1] + 1;
+	go_on(&t, steps);
+	if (!(c->ended > alone && c->missed < c->ended / 2))
+		fail_msg("%llu segments, %llu missed; one set alone: %llu", (unsigned long long)c->ended,
+			(unsigned long long)c->missed, (unsigned long long)alone);
+	run_close(&t);
+}
+
 static void two_threads_hold_sync_ring(void **state)
 {
 	(void)state;
@@ -324,6 +344,7 @@ int main(void)
 		cmocka_unit_test(feedback_mends_what_feed_forward_does_not_know),
 		cmocka_unit_test(what_means_nothing_is_refused),
 		cmocka_unit_test(two_threads_hold_the_target),
+		cmocka_unit_test(sets_have_segments_at_the_same_time),
 		cmocka_unit_test(two_threads_hold_sync_ring),
 		cmocka_unit_test(two_threads_hold_async_ring),
 		cmocka_unit_test(two_threads_hold_numa),

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/access.h"
 #include "run/events.h"
@@ -119,6 +120,9 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 	c->done = mw_alloc_array(run->n_workers, sizeof(*c->done), "probe columns", err);
 	if (!c->columns || !c->pattern || !c->injector || !c->injected || !c->late || !c->done)
 		return err->code;
+	for (uint32_t w = 0; w < run->n_workers; w++)
+		c->done[w].look = UINT64_MAX;
+	mw_ticks_per_s(); /* the first time it takes a while */
 	mw_segments_draw(c);
 	for (uint32_t b = 0; b < c->blocks; b++) {
 		MW_TRY(mw_probe_new(p, c->fixed, mw_control_one_hot_max(run), c->sets, t, run->seed + b,
@@ -277,6 +281,27 @@ static void step_again(struct mw_control *c)
 	}
 }
 
+void mw_control_look_at_parameters(struct mw_control *c, double t)
+{
+	uint64_t stride = mw_passive_stride(c->passive), now = (uint64_t)t;
+	if (now < c->passive_next)
+		return;
+	c->passive_late += c->passive_next && now > c->passive_next + stride / 4;
+	mw_snapshot_parameters(c->run, c->coords, c->coordinates);
+	mw_passive_add(c->passive, c->coordinates);
+	c->passive_first = c->passive_n++ ? c->passive_first : now;
+	c->passive_last = now;
+	c->passive_next = now + stride;
+}
+
+static void look(struct mw_control *c, double t)
+{
+	if (c->cols)
+		mw_segments_step(c, t);
+	if (c->passive)
+		mw_control_look_at_parameters(c, t);
+}
+
 static void native_step(struct mw_control *c)
 {
 	c->step++;
@@ -286,7 +311,7 @@ static void native_step(struct mw_control *c)
 	if (c->again)
 		step_again(c);
 	if (c->run->exclusive)
-		mw_control_look(c, (double)c->step, true);
+		look(c, (double)c->step);
 }
 
 /* A step is a push and the exchange after it, so it ends when the next push comes; before: an exchange and a push. */
@@ -314,27 +339,4 @@ void mw_control_round(struct mw_control *c, bool mixed, uint64_t k, double gamma
 	if (mixed)
 		mw_control_mix(c, 0, mw_mix_choice(c->run, 0, k), mw_mix_block(c->run, 0, k), gamma);
 	native_step(c);
-}
-
-/* --- looking ------------------------------------------------------------------------------------------------------- */
-
-static void look_at_parameters(struct mw_control *c, double t)
-{
-	uint64_t stride = mw_passive_stride(c->passive), now = (uint64_t)t;
-	if (now < c->passive_next)
-		return;
-	c->passive_late += c->passive_next && now > c->passive_next + stride / 4;
-	mw_snapshot_parameters(c->run, c->coords, c->coordinates);
-	mw_passive_add(c->passive, c->coordinates);
-	c->passive_first = c->passive_n++ ? c->passive_first : now;
-	c->passive_last = now;
-	c->passive_next = now + stride;
-}
-
-void mw_control_look(struct mw_control *c, double t, bool exact)
-{
-	if (c->cols)
-		mw_segments_look(c, t, exact);
-	if (c->passive)
-		look_at_parameters(c, t);
 }

@@ -1,7 +1,8 @@
 /*
  * control.h: estimators of the mixing time in a run (--estimate). In sim they are told of every push and exchange and look
- * at the replicas between two of them. In the threads engine workers record their events (trace) while a thread of its
- * own, the sampler, has probe columns injected and takes snapshots. Without --estimate there is no struct mw_control.
+ * at the replicas between two of them. In the threads engine workers record their events (trace) and, at the request of a
+ * thread of its own, the sampler, inject probe columns and take snapshots of them (segments.h); the sampler itself looks at the
+ * parameters (passive). Without --estimate there is no struct mw_control.
  */
 #ifndef MW_RUN_CONTROL_H
 #define MW_RUN_CONTROL_H
@@ -19,12 +20,19 @@ enum { MW_CONTROL_ORIGINS = 4096 };
 /* Sets of probe columns under --target-tmix, whose segments begin at different times. */
 enum { MW_CONTROL_SETS = 16 };
 
-enum mw_segment_state { MW_SEGMENT_NONE, MW_SEGMENT_INJECTING, MW_SEGMENT_OPEN };
+enum mw_segment_state { MW_SEGMENT_NONE, MW_SEGMENT_INJECTING, MW_SEGMENT_OPEN, MW_SEGMENT_ENDED };
 
-/* A segment of one set of probe columns; all blocks share its beginning. */
+/*
+ * A segment of one set of probe columns; all blocks share its beginning. Sync (threads): whoever holds `looking` (struct
+ * mw_control) has it, but for `next`, which is the sampler's alone. To INJECTING and to NONE by the sampler, to OPEN and to ENDED
+ * by a worker.
+ */
 struct mw_segment {
 	enum mw_segment_state state;
-	double origin, next, last_snapshot;
+	double origin, middle; /* native steps: of the last injection, and of their mean */
+	double last_snapshot;  /* native step */
+	double ages, spacing;  /* native steps: the largest age; between two snapshots of threads */
+	double next;           /* native step from which on the sampler may end it, and begin the next one */
 	uint32_t at[MW_CONTROL_BLOCKS]; /* sim: the next age of each block */
 };
 
@@ -34,8 +42,6 @@ struct mw_control {
 	float live;
 	bool fixed;         /* nothing of the order of events is random */
 	bool running;       /* between begin and end: what is flushed afterwards is no step */
-	bool ended, missed; /* in the last look: has a probe segment ended, and had it too few snapshots? */
-	bool unpaid;        /* no probe segment may begin now: see snapshot.c */
 	bool pending;       /* a push whose exchange, if any, is still to come */
 	uint64_t step;      /* native steps seen (sim, recorded events) */
 	uint64_t ambiguous; /* recorded events that overlap in time with the one before */
@@ -52,12 +58,10 @@ struct mw_control {
 	struct mw_probe *probe[MW_CONTROL_BLOCKS];
 	struct mw_passive *passive;
 
-	/* probe segments */
-	struct mw_segment set[MW_CONTROL_SETS];
-	uint32_t sets, cols; /* probe columns of a set and block */
-	double spaced;       /* native step from which on another set's segment may begin */
-	double window_begin; /* --target-tmix: native step */
-	float *columns;      /* rows x cols */
+	/* Probe segments; workers read these between any two steps. */
+	uint32_t cols MW_LINE_ALIGNED; /* probe columns of a set and block */
+	uint32_t sets;
+	float *columns; /* rows x cols. Sync: of who holds `looking` */
 	float *pattern; /* rows x (blocks x cols): what is injected. Sync: written before `request` moves on, read after */
 	uint32_t injecting; /* the set, one at a time. Sync: as pattern */
 	/*
@@ -68,12 +72,30 @@ struct mw_control {
 	uint32_t *injector;
 	uint8_t *late;
 	double *injected; /* per row: native step. Sync: written by the injector before its `done`, read after */
+	struct mw_done {
+		/* Sync: the last request that it has done; release, acquire by who looks. */
+		uint64_t request;
+		/* The worker's own: the step of its own at which it looks at the probes; UINT64_MAX: not before it injects. */
+		uint64_t look;
+		uint64_t
+			wait; /* from one look to the next, in own steps, when it last looked; the worker's own */
+		/* Sync: what it has spent on injections and looks (mw_ticks); relaxed, read by the sampler. */
+		uint64_t ticks;
+		uint64_t usual;  /* of these, once; the worker's own */
+	} MW_LINE_ALIGNED *done; /* per worker, a line each */
 	/* Sync: number of the last injection asked for; release by the sampler, acquire by workers. */
 	uint64_t request MW_LINE_ALIGNED;
-	/* Sync: per worker, a line each: the last one that it has done; release, acquire by the sampler. */
-	struct mw_done {
-		uint64_t request;
-	} MW_LINE_ALIGNED *done;
+	/* Sync: somebody is at the segments; acquire and release. A worker that finds another one at it goes on. */
+	uint32_t looking MW_LINE_ALIGNED;
+	/* Segments that workers are at. Sync: written by who holds `looking`; relaxed, read by anyone. */
+	uint32_t under_way;
+	struct mw_segment set[MW_CONTROL_SETS];
+	/* The sampler's, or sim's: */
+	uint32_t used MW_LINE_ALIGNED; /* segments that have begun and are not yet taken apart */
+	double spaced;                 /* native step from which on another set's segment may begin */
+	double window_begin;           /* --target-tmix: native step */
+	uint64_t ended,
+		missed; /* segments; of these, had too few snapshots, or ages that were changed meanwhile */
 
 	/* passive */
 	uint64_t passive_next, passive_last, passive_first, passive_n, passive_late;
@@ -93,8 +115,8 @@ struct mw_control {
 	uint64_t *mixes;        /* per worker, when the segment began */
 	double watch_s,
 		tolls_s; /* what a probe segment, and waking up, have cost: see snapshot.c; the sampler's */
-	double sampler_s,
-		process_s; /* CPU time while the sampler ran, its own and all; the sampler's until it has ended */
+	/* CPU time while the sampler ran, its own, the workers' for its sake, and all; the sampler's until it has ended */
+	double sampler_s, workers_s, process_s;
 };
 
 /* After everything else of the run has been made. */
@@ -124,6 +146,11 @@ static inline bool mw_control_asks(const struct mw_control *c, uint32_t worker, 
 	return c->cols && __atomic_load_n(&c->request, __ATOMIC_ACQUIRE) != c->done[worker].request &&
 	       c->late[worker] == late;
 }
+/* threads, between two own steps: the step before which the worker looks at the probes (mw_segments_watch). */
+static inline uint64_t mw_control_next_look(const struct mw_control *c, uint32_t worker)
+{
+	return c && c->cols ? c->done[worker].look : UINT64_MAX;
+}
 /*
  * Floats that an exchange of a block takes: where there is only one, its probe columns are exchanged with it, in one go; what
  * lies between is 0 and stays so.
@@ -145,8 +172,8 @@ static inline void mw_control_exchange(struct mw_run *run, struct mw_bench *benc
 			run->exclusive || run->protocol->clock == MW_CLOCK_ROUND);
 }
 
-/* One look at native step t: begins and ends probe segments, takes what is due. */
-void mw_control_look(struct mw_control *c, double t, bool exact);
+/* Take a snapshot of the parameters if one is due at native step t (sim; threads: the sampler). */
+void mw_control_look_at_parameters(struct mw_control *c, double t);
 
 /*
  * After an evaluation and its line of metrics: where the schedule changes during the run (--timeline), keep the value of

@@ -240,6 +240,16 @@ void mw_control_window(struct mw_run *run)
 	begin_anew(c);
 }
 
+/* threads: what sampling took, and for what. */
+static void add_cost(const struct mw_control *c, json_t *j)
+{
+	json_object_set_new(j, "sampler_share", mw_json_number((c->sampler_s + c->workers_s) / c->process_s));
+	if (c->cols) {
+		json_object_set_new(j, "segments", json_integer((json_int_t)c->ended));
+		json_object_set_new(j, "segments_missed", json_integer((json_int_t)c->missed));
+	}
+}
+
 void mw_control_report(struct mw_run *run)
 {
 	if (!run->control)
@@ -249,8 +259,7 @@ void mw_control_report(struct mw_run *run)
 	if (run->steer)
 		json_object_set_new(run->t_mix, "control", mw_steer_json(run->steer));
 	if (run->control->process_s > 0)
-		json_object_set_new(run->t_mix, "sampler_share",
-			mw_json_number(run->control->sampler_s / run->control->process_s));
+		add_cost(run->control, run->t_mix);
 	if (run->control->windows)
 		json_object_set_new(run->t_mix, "loss", mw_windows_json(run->control->windows));
 	json_decref(j);

@@ -2,7 +2,9 @@
 #include "run/segments.h"
 
 #include <math.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "comm/access.h"
 #include "run/snapshot.h"
 #include "run/worker.h"
@@ -57,43 +59,33 @@ static void set_pattern(struct mw_control *c, uint32_t set, uint32_t b)
 	}
 }
 
-static void begin_segment(struct mw_control *c, uint32_t set, double t, bool exact)
+/* Until the next look of the sampler is of use, in largest ages from a beginning: see mw_segments_wait. */
+#define NEXT 1.67
+
+static void begin_segment(struct mw_control *c, uint32_t set, double t)
 {
 	struct mw_segment *g = &c->set[set];
-	if (!exact)
-		mw_segments_draw(c);
+	g->ages = 0;
+	g->spacing = INFINITY;
 	for (uint32_t b = 0; b < c->blocks; b++) {
+		const uint64_t *age;
+		uint32_t n = mw_probe_ages(c->probe[b], &age);
 		mw_snapshot_columns(c->run, columns_at(c, set, b), c->cols, c->columns);
 		mw_probe_begin(c->probe[b], set, c->columns);
 		set_pattern(c, set, b);
 		g->at[b] = 0;
+		g->ages = fmax(g->ages, (double)age[n - 1]);
+		/* ages of a fixed order are not interpolated */
+		g->spacing = fmin(g->spacing, (double)(age[1] - age[0]) / (c->fixed ? 2 : 1));
 	}
 	g->state = MW_SEGMENT_INJECTING;
 	g->origin = t;
 	g->last_snapshot = -INFINITY;
+	g->next = t + (c->sets > 1 ? 1 : NEXT) * g->ages;
 	c->injecting = set;
 	c->spaced = c->sets > 1 ? t + mw_probe_spacing(c->probe[0]) : 0;
-	for (uint32_t i = 0; exact && i < c->run->protocol->rows; i++)
-		if (c->injector[i] != MW_NO_ROW) {
-			inject_row(c->run, i);
-			c->injected[i] = t;
-		}
-	if (!exact)
-		__atomic_store_n(&c->request, c->request + 1, __ATOMIC_RELEASE); /* read by mw_control_asks */
-}
-
-void mw_segments_inject(struct mw_worker *w)
-{
-	struct mw_control *c = w->run->control;
-	uint64_t request = __atomic_load_n(&c->request, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < w->run->protocol->rows; i++)
-		if (c->injector[i] == w->id) {
-			inject_row(w->run, i);
-			c->injected[i] =
-				(double)(w->run->protocol->clock == MW_CLOCK_ROUND ? w->step
-										   : mw_native_steps(w->run));
-		}
-	__atomic_store_n(&c->done[w->id].request, request, __ATOMIC_RELEASE); /* read by all_injected */
+	c->used++;
+	__atomic_store_n(&c->under_way, c->under_way + 1, __ATOMIC_RELAXED);
 }
 
 static bool all_injected(const struct mw_control *c)
@@ -108,33 +100,25 @@ static bool all_injected(const struct mw_control *c)
 static void open_segment(struct mw_control *c, uint32_t set)
 {
 	struct mw_segment *g = &c->set[set];
+	double sum = 0;
+	uint32_t n = 0;
 	g->state = MW_SEGMENT_OPEN;
-	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
-		for (uint32_t b = 0; b < c->blocks && c->injector[i] != MW_NO_ROW; b++) {
+	for (uint32_t i = 0; i < c->run->protocol->rows; i++) {
+		if (c->injector[i] == MW_NO_ROW)
+			continue;
+		for (uint32_t b = 0; b < c->blocks; b++)
 			mw_probe_injected(c->probe[b], set, i, c->injected[i]);
-			g->origin = fmax(g->origin, c->injected[i]);
-		}
+		g->origin = fmax(g->origin, c->injected[i]);
+		sum += c->injected[i];
+		n++;
+	}
+	g->middle = sum / n;
 }
 
-/* Take what is due of block b; true: its last age has passed. */
-static bool look_at_block(struct mw_control *c, uint32_t set, uint32_t b, double t, bool exact)
+static void close_segment(struct mw_control *c, uint32_t set)
 {
-	struct mw_segment *g = &c->set[set];
-	const uint64_t *age;
-	uint32_t n = mw_probe_ages(c->probe[b], &age);
-	double passed = t - g->origin;
-	bool due = exact ? g->at[b] < n && passed >= (double)age[g->at[b]]
-			 : t >= g->last_snapshot + (double)(age[1] - age[0]) / 2;
-	if (due) {
-		double start = exact ? t : (double)mw_native_steps(c->run);
-		mw_snapshot_columns(c->run, columns_at(c, set, b), c->cols, c->columns);
-		double end = exact ? t : (double)mw_native_steps(c->run);
-		/* while this was read others went on: what is too blurred is no snapshot */
-		if (end - start <= (double)(age[1] - age[0]))
-			mw_probe_snapshot(c->probe[b], set, (start + end) / 2, c->columns);
-		g->at[b]++;
-	}
-	return passed > (double)age[n - 1] || (exact && g->at[b] >= n);
+	c->set[set].state = MW_SEGMENT_ENDED;
+	__atomic_store_n(&c->under_way, c->under_way - 1, __ATOMIC_RELAXED);
 }
 
 /* --- what comes of it ---------------------------------------------------------------------------------------------- */
@@ -200,35 +184,27 @@ static void steer(struct mw_control *c, double t)
 }
 
 /* Of the segments that the probe counts. */
-static void keep_origin(struct mw_control *c)
+static void keep_origin(struct mw_control *c, uint32_t set)
 {
-	uint64_t segments = mw_probe_segments(c->probe[0]);
-	double sum = 0;
-	uint32_t n = 0;
-	if (!segments) { /* it has begun anew */
+	if (!mw_probe_segments(c->probe[0])) /* it has begun anew */
 		c->n_origins = 0;
-		return;
-	}
-	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
-		if (c->injector[i] != MW_NO_ROW) {
-			sum += c->injected[i];
-			n++;
-		}
-	if (c->n_origins < MW_CONTROL_ORIGINS)
-		c->origins[c->n_origins++] = round(sum / n);
+	else if (c->n_origins < MW_CONTROL_ORIGINS)
+		c->origins[c->n_origins++] = round(c->set[set].middle);
 }
 
+/* Take apart the one that was closed. */
 static void end_segment(struct mw_control *c, uint32_t set, double t)
 {
 	struct mw_segment *g = &c->set[set];
 	g->state = MW_SEGMENT_NONE;
 	g->next = 0;
-	c->ended = true;
+	c->used--;
+	c->ended++;
 	for (uint32_t b = 0; b < c->blocks; b++) {
 		bool counts = mw_probe_end(c->probe[b], set);
-		c->missed |= !counts;
+		c->missed += b == 0 && !counts;
 		if (counts && c->again)
-			keep_origin(c);
+			keep_origin(c, set);
 		if (b == 0)
 			show(c);
 		g->next = fmax(g->next, g->origin + (double)mw_probe_period(c->probe[b]));
@@ -236,52 +212,237 @@ static void end_segment(struct mw_control *c, uint32_t set, double t)
 	steer(c, t);
 }
 
-bool mw_segments_idle(const struct mw_control *c)
-{
-	for (uint32_t i = 0; i < c->sets; i++)
-		if (c->set[i].state != MW_SEGMENT_NONE)
-			return false;
-	return true;
-}
-
-double mw_segments_begin(const struct mw_control *c)
-{
-	double first = INFINITY;
-	for (uint32_t i = 0; i < c->sets; i++)
-		if (c->set[i].state == MW_SEGMENT_NONE)
-			first = fmin(first, c->set[i].next);
-	return fmax(first, c->spaced);
-}
-
 static bool may_begin(const struct mw_control *c, uint32_t set, double t)
 {
-	if (c->unpaid || t < c->set[set].next || t < c->spaced ||
+	const struct mw_segment *g = &c->set[set];
+	if (g->state != MW_SEGMENT_NONE || t < g->next || t < c->spaced ||
 		c->set[c->injecting].state == MW_SEGMENT_INJECTING)
 		return false;
 	return !c->run->steer || !mw_steer_pending(c->run->steer);
 }
 
-static void look_at_set(struct mw_control *c, uint32_t set, double t, bool exact)
+/* --- sim ----------------------------------------------------------------------------------------------------------- */
+
+static void inject_all(struct mw_control *c, uint32_t set, double t)
+{
+	for (uint32_t i = 0; i < c->run->protocol->rows; i++)
+		if (c->injector[i] != MW_NO_ROW) {
+			inject_row(c->run, i);
+			c->injected[i] = t;
+		}
+	open_segment(c, set);
+}
+
+/* Take what is due of block b; true: its last age has passed. */
+static bool look_at_block(struct mw_control *c, uint32_t set, uint32_t b, double t)
 {
 	struct mw_segment *g = &c->set[set];
-	if (g->state == MW_SEGMENT_NONE && may_begin(c, set, t))
-		begin_segment(c, set, t, exact);
-	if (g->state == MW_SEGMENT_INJECTING && (exact || all_injected(c)))
-		open_segment(c, set);
-	if (g->state == MW_SEGMENT_NONE)
+	const uint64_t *age;
+	uint32_t n = mw_probe_ages(c->probe[b], &age);
+	double passed = t - g->origin;
+	if (g->at[b] < n && passed >= (double)age[g->at[b]]) {
+		mw_snapshot_columns(c->run, columns_at(c, set, b), c->cols, c->columns);
+		mw_probe_snapshot(c->probe[b], set, t, c->columns);
+		g->at[b]++;
+	}
+	return passed > (double)age[n - 1] || g->at[b] >= n;
+}
+
+static void look_at_set(struct mw_control *c, uint32_t set, double t)
+{
+	if (may_begin(c, set, t)) {
+		begin_segment(c, set, t);
+		inject_all(c, set, t);
+	}
+	if (c->set[set].state == MW_SEGMENT_NONE)
 		return;
 	uint32_t over = 0;
 	for (uint32_t b = 0; b < c->blocks; b++)
-		over += look_at_block(c, set, b, t, exact);
-	if (t >= g->last_snapshot)
-		g->last_snapshot = t;
-	if (over == c->blocks && g->state == MW_SEGMENT_OPEN)
+		over += look_at_block(c, set, b, t);
+	if (over == c->blocks) {
+		close_segment(c, set);
 		end_segment(c, set, t);
+	}
 }
 
-void mw_segments_look(struct mw_control *c, double t, bool exact)
+void mw_segments_step(struct mw_control *c, double t)
 {
-	c->ended = c->missed = false;
 	for (uint32_t set = 0; set < c->sets; set++)
-		look_at_set(c, set, t, exact);
+		look_at_set(c, set, t);
+}
+
+/* --- threads: the sampler ------------------------------------------------------------------------------------------ */
+
+static bool try_to_look(struct mw_control *c)
+{
+	/* who only waits does not take the line away; acquire: stop_looking of the one before */
+	return !__atomic_load_n(&c->looking, __ATOMIC_RELAXED) &&
+	       !__atomic_exchange_n(&c->looking, 1, __ATOMIC_ACQUIRE);
+}
+
+static void stop_looking(struct mw_control *c)
+{
+	__atomic_store_n(&c->looking, 0, __ATOMIC_RELEASE); /* try_to_look */
+}
+
+/* The sampler waits asleep: the worker that is looking may have lost its CPU to it. */
+static void wait_to_look(struct mw_control *c)
+{
+	const struct timespec moment = { .tv_nsec = 20000 };
+	while (!try_to_look(c))
+		nanosleep(&moment, NULL);
+}
+
+bool mw_segments_full(const struct mw_control *c)
+{
+	return c->used == c->sets;
+}
+
+static bool begin_any(struct mw_control *c, double t)
+{
+	for (uint32_t set = 0; set < c->sets; set++)
+		if (may_begin(c, set, t)) {
+			mw_segments_draw(c);
+			begin_segment(c, set, t);
+			return true;
+		}
+	return false;
+}
+
+bool mw_segments_begin(struct mw_control *c, double t)
+{
+	wait_to_look(c);
+	bool begun = begin_any(c, t);
+	if (begun)
+		__atomic_store_n(&c->request, c->request + 1, __ATOMIC_RELEASE); /* read by mw_control_asks */
+	stop_looking(c);
+	return begun;
+}
+
+uint32_t mw_segments_end(struct mw_control *c)
+{
+	uint32_t n = 0;
+	wait_to_look(c);
+	for (uint32_t set = 0; set < c->sets; set++)
+		if (c->set[set].state == MW_SEGMENT_ENDED) {
+			end_segment(c, set, (double)mw_native_steps(c->run));
+			n++;
+		}
+	stop_looking(c);
+	return n;
+}
+
+/*
+ * From the beginning of one to that of the next there are about NEXT largest ages, as mw_probe_period asks of a random order, and
+ * it is ended then as well, in one waking. With several sets there are wakings in between, and each ends those that are over.
+ * At least a part of that time lies between two looks: an injection, or the actuator, may take a while.
+ */
+double mw_segments_wait(const struct mw_control *c, double t)
+{
+	double first = INFINITY, least = mw_probe_spacing(c->probe[0]) / (c->sets > 1 ? 4 : 20);
+	for (uint32_t set = 0; set < c->sets; set++)
+		first = fmin(first, c->set[set].next);
+	return fmax(fmax(first, c->spaced) - t, least);
+}
+
+double mw_segments_workers_s(const struct mw_control *c)
+{
+	uint64_t ticks = 0;
+	for (uint32_t w = 0; c->cols && w < c->run->n_workers; w++)
+		ticks += __atomic_load_n(&c->done[w].ticks, __ATOMIC_RELAXED);
+	return (double)ticks / mw_ticks_per_s();
+}
+
+/* --- threads: the workers ------------------------------------------------------------------------------------------ */
+
+/* A worker that loses its CPU while it looks has not spent that time: no look counts more than so many usual ones. */
+enum { UNUSUAL = 8, REMEMBERED = 16 };
+
+/* What the worker has spent since then. */
+static void charge(struct mw_done *d, uint64_t since)
+{
+	uint64_t took = mw_ticks() - since, most = UNUSUAL * d->usual;
+	if (d->usual && took > most)
+		took = most;
+	d->usual = d->usual ? (d->usual * (REMEMBERED - 1) + took) / REMEMBERED + 1 : took;
+	__atomic_store_n(&d->ticks, d->ticks + took, __ATOMIC_RELAXED);
+}
+
+void mw_segments_inject(struct mw_worker *w)
+{
+	struct mw_control *c = w->run->control;
+	struct mw_done *d = &c->done[w->id];
+	bool round = w->run->protocol->clock == MW_CLOCK_ROUND;
+	uint64_t begin = mw_ticks(), request = __atomic_load_n(&c->request, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < w->run->protocol->rows; i++)
+		if (c->injector[i] == w->id) {
+			inject_row(w->run, i);
+			c->injected[i] = (double)(round ? w->step : mw_native_steps(w->run));
+		}
+	/* rounds: between two of its own steps the first worker sees all rows as they are between two rounds */
+	d->look = round && w->id ? UINT64_MAX : w->step;
+	charge(d, begin);
+	__atomic_store_n(&d->request, request, __ATOMIC_RELEASE); /* read by all_injected */
+}
+
+static void take_snapshots(struct mw_control *c, uint32_t set)
+{
+	for (uint32_t b = 0; b < c->blocks; b++) {
+		const uint64_t *age;
+		mw_probe_ages(c->probe[b], &age);
+		double start = (double)mw_native_steps(c->run);
+		mw_snapshot_columns(c->run, columns_at(c, set, b), c->cols, c->columns);
+		double end = (double)mw_native_steps(c->run);
+		/* while this was read others went on: what is too blurred is no snapshot */
+		if (end - start <= (double)(age[1] - age[0]))
+			mw_probe_snapshot(c->probe[b], set, (start + end) / 2, c->columns);
+	}
+}
+
+/* The native step at which the set's next snapshot is due; INFINITY: it needs none. */
+static double watch_set(struct mw_control *c, uint32_t set, double t)
+{
+	struct mw_segment *g = &c->set[set];
+	if (g->state == MW_SEGMENT_INJECTING && all_injected(c))
+		open_segment(c, set);
+	if (g->state != MW_SEGMENT_INJECTING && g->state != MW_SEGMENT_OPEN)
+		return INFINITY;
+	bool over = g->state == MW_SEGMENT_OPEN && t > g->origin + g->ages;
+	if (over || t >= g->last_snapshot + g->spacing) {
+		take_snapshots(c, set);
+		g->last_snapshot = t;
+	}
+	if (over)
+		close_segment(c, set);
+	return over ? INFINITY : g->last_snapshot + g->spacing;
+}
+
+/* Own steps until a snapshot is due, if the others are as fast; UINT64_MAX: no segment is under way. */
+static uint64_t watch(struct mw_control *c)
+{
+	double t = (double)mw_native_steps(c->run), due = INFINITY;
+	for (uint32_t set = 0; set < c->sets; set++)
+		due = fmin(due, watch_set(c, set, t));
+	if (due == INFINITY)
+		return UINT64_MAX;
+	double steps = (due - t) / (c->run->protocol->clock == MW_CLOCK_ROUND ? 1 : c->run->n_workers);
+	return steps > 1 ? (uint64_t)steps : 1;
+}
+
+void mw_segments_watch(struct mw_worker *w)
+{
+	struct mw_control *c = w->run->control;
+	struct mw_done *d = &c->done[w->id];
+	uint64_t begin = mw_ticks();
+	if (!__atomic_load_n(&c->under_way, __ATOMIC_RELAXED)) {
+		d->wait = UINT64_MAX;
+	} else if (try_to_look(c)) {
+		d->wait = watch(c);
+		stop_looking(c);
+	} else if (d->wait == UINT64_MAX ||
+		   !d->wait) { /* else in as long again: what is due is being seen to */
+		d->wait = 1;
+	}
+	d->look = d->wait == UINT64_MAX ? UINT64_MAX : w->step + d->wait;
+	charge(d, begin);
 }

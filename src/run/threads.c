@@ -70,6 +70,8 @@ static uint64_t burst_length(const struct mw_worker *w, uint64_t end)
 		until = least(until, mix); /* the step that mixes goes through the phases */
 	if (every)
 		until = least(until, (w->step + every - 1) / every * every); /* so does a sampled one */
+	until = least(
+		until, mw_control_next_look(run->control, w->id)); /* probes are looked at between bursts */
 	/* an entry "at once" may have been published since the knobs were looked at */
 	return until > w->step ? until - w->step : 0;
 }
@@ -137,6 +139,13 @@ static void serve(struct mw_worker *w, bool late)
 		mw_segments_inject(w);
 }
 
+/* Between two steps: a look at the probes, where one is due. */
+static void watch(struct mw_worker *w)
+{
+	if (w->step >= mw_control_next_look(w->run->control, w->id))
+		mw_segments_watch(w);
+}
+
 static void straggle(const struct mw_worker *w)
 {
 	if (!mw_sched_is_zero(w->knobs->straggler))
@@ -191,6 +200,7 @@ static void run_events(struct mw_worker *w, struct mw_bench *bench)
 	bool helper = run->helps && run->protocol->slot[w->id].n; /* the first worker of a node */
 	while (w->step < end && !stopping(run) && (!run->dealer || mw_step_has_rows(w))) {
 		serve(w, false);
+		watch(w);
 		if (helper && mw_help_is_open(&run->help))
 			mw_help_join(&run->help, &run->executor, &bench->exec);
 		if (run->bursts && try_burst(w, end))
@@ -249,6 +259,7 @@ static void run_turns(struct mw_worker *w, struct mw_bench *bench)
 		begin_turn(w, bench); /* the gate may have opened meanwhile */
 		if (w->begun) {
 			serve(w, true);
+			watch(w); /* nobody else's step is under way */
 			mw_step_finish(w, bench);
 			w->begun = false;
 			if (gate_open(w, &slowest)) /* fetches are mixes: one at a time too */
@@ -309,6 +320,7 @@ static void run_rounds(struct mw_worker *w, struct mw_bench *bench)
 			break;
 		}
 		serve(w, false);
+		watch(w);
 		if (run->bursts && try_burst(w, run->segment_end))
 			continue;
 		mw_step_begin(w, bench, sampled(w));

@@ -198,16 +198,17 @@ const struct mw_option mw_train_option_table[] = {
 		"exchanged with the "
 		"parameters, or by the parameters' own noise." },
 	{ "estimate-rate", MW_OPT_FLOAT, F(sample_rate), "10000", 1, 1e6, NULL, "HZ",
-		"Most snapshots a second of the threads engine's sampler (--estimate probe and passive)." },
+		"Most times a second that the threads engine's sampler wakes up (--estimate probe and "
+		"passive)." },
 	{ "probe-columns", MW_OPT_CHOICE, F(probe_columns), "auto", 0, 0, "auto|one-hot|signs", NULL,
 		"Probe columns of a block: one for each pushed replica, or 8 of random signs (less exact); "
 		"auto: one-hot "
 		"for up to 128 replicas, but no more than 1 % of the block's parameters where signs keep "
 		"within that." },
-	{ "estimate-share", MW_OPT_FLOAT, F(sampler_share), "0.02", 0.0001, 1, NULL, "SHARE",
-		"Most of this process's CPU time that the sampler takes: it rests between probe segments. "
-		"More gives "
-		"values sooner. Not where workers sleep (--straggler)." },
+	{ "estimate-share", MW_OPT_FLOAT, F(sampler_share), "0.01", 0.0001, 1, NULL, "SHARE",
+		"Duty cycle of --estimate probe and passive (threads): most of this process's CPU time that "
+		"sampling takes, the sampler's, the workers' for it and what waking up costs them; it rests "
+		"between probe segments. More gives values sooner. Not where workers sleep (--straggler)." },
 	{ "target-tmix", MW_OPT_FLOAT, F(target_tmix), "0", 0, 1e12, NULL, "T",
 		"Closed loop: keep the measured mixing time at T, by moving --target-actuator during the run "
 		"(--estimate probe); free workers exchange at a step of each period that is drawn; 0: "
