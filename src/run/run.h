@@ -239,8 +239,8 @@ struct mw_run {
 	double first_loss;
 	FILE *metrics;
 	struct mw_control *control; /* --estimate; NULL: none */
-	uint32_t probe_columns;     /* of one block, all sets; they are behind the parameters in every replica */
-	json_t *t_mix;              /* "t_mix" of the summary: {exact, trace, probe, passive} */
+	uint32_t probe_columns; /* of one block, all sets; they are behind the parameters in every replica */
+	json_t *t_mix;          /* "t_mix" of the summary: {exact, trace, probe, passive} */
 	time_t started;
 	char *run_dir;
 	char why[320];          /* --protocol auto: what it chose by; else empty */
