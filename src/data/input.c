@@ -52,7 +52,9 @@ int mw_input_open(struct mw_input *in, const char *path, struct mw_err *err)
 		goto out;
 	}
 	in->gzip = magic[0] == 0x1f && magic[1] == 0x8b;
-	in->inflate = in->gzip ? MW_INFLATE : &mw_inflate_zlib;
+	in->inflate = MW_INFLATE;
+	if (!in->gzip)
+		in->inflate = &mw_inflate_zlib; /* hands it on as it is */
 out:
 	if (ret < 0)
 		mw_input_close(in);
