@@ -72,12 +72,16 @@ uint32_t mw_control_sets(const struct mw_run *run)
 	return sets < 1 ? 1 : sets > MW_CONTROL_SETS ? MW_CONTROL_SETS : sets;
 }
 
+uint32_t mw_control_block_columns(const struct mw_run *run)
+{
+	return mw_control_sets(run) * mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
+}
+
 uint32_t mw_control_columns(const struct mw_run *run)
 {
 	if (!wants(run, MW_ESTIMATE_PROBE) || !exchanges(run))
 		return 0;
-	return estimated_blocks(run) * mw_control_sets(run) *
-	       mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
+	return estimated_blocks(run) * mw_control_block_columns(run);
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------- */

@@ -124,6 +124,8 @@ int mw_control_new(struct mw_run *run, struct mw_err *err);
 void mw_control_free(struct mw_control *c);
 /* Probe columns that every replica needs, over all blocks. */
 uint32_t mw_control_columns(const struct mw_run *run);
+/* Those of one block, all sets, where there are any. */
+uint32_t mw_control_block_columns(const struct mw_run *run);
 /* Sets of them: one, more under --target-tmix if they are cheap. */
 uint32_t mw_control_sets(const struct mw_run *run);
 /* Pushed replicas up to which a run's probe columns are one-hot (see probe.h). */

@@ -374,8 +374,7 @@ static int make_replicas(struct mw_run *run, struct mw_err *err)
 				"--trace counts the versions of each row, which the probe columns of "
 				"--estimate would "
 				"change: leave one of them out, or take --access atomic");
-		run->probe_columns =
-			mw_control_sets(run) * mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
+		run->probe_columns = mw_control_block_columns(run);
 	}
 	MW_TRY(mw_replicas_init_wide(&run->replicas, run->protocol, run->layout, dim, probes, run->access,
 		(enum mw_precision)o->mix_precision, err));

@@ -70,8 +70,8 @@ static uint64_t burst_length(const struct mw_worker *w, uint64_t end)
 		until = least(until, mix); /* the step that mixes goes through the phases */
 	if (every)
 		until = least(until, (w->step + every - 1) / every * every); /* so does a sampled one */
-	until = least(
-		until, mw_control_next_look(run->control, w->id)); /* probes are looked at between bursts */
+	/* probes are looked at between bursts */
+	until = least(until, mw_control_next_look(run->control, w->id));
 	/* an entry "at once" may have been published since the knobs were looked at */
 	return until > w->step ? until - w->step : 0;
 }

@@ -14,8 +14,8 @@ static void plan_fetch(struct mw_worker *w)
 	w->fetch_lines = 0;
 	if (!w->run->bursts || w->data->kind != MW_X_CSR)
 		return;
-	if (mw_order_next_block(
-		    &w->order, 1, &from, &to)) { /* for the next call, which would wait for them */
+	/* for the next call, which would wait for them */
+	if (mw_order_next_block(&w->order, 1, &from, &to)) {
 		__builtin_prefetch(&at[from]);
 		__builtin_prefetch(&at[to]);
 	}
