@@ -51,7 +51,8 @@ static uint32_t column_room(const struct mw_run *run)
 		       : (uint32_t)room;
 }
 
-uint32_t mw_control_one_hot_max(const struct mw_run *run)
+/* Pushed replicas up to which the columns are one-hot (see probe.h). */
+static uint32_t one_hot_max(const struct mw_run *run)
 {
 	if (run->opt->probe_columns == MW_PROBE_SIGNS)
 		return 0;
@@ -61,9 +62,10 @@ uint32_t mw_control_one_hot_max(const struct mw_run *run)
 /* Columns of all sets together: more of them would show little more. */
 enum { SETS_COLUMNS = 32 };
 
-uint32_t mw_control_sets(const struct mw_run *run)
+/* Sets of columns: one, more under --target-tmix if they are cheap. */
+static uint32_t sets_of(const struct mw_run *run)
 {
-	uint32_t most = mw_control_one_hot_max(run), cols = mw_probe_columns(run->protocol, most),
+	uint32_t most = one_hot_max(run), cols = mw_probe_columns(run->protocol, most),
 		 room = column_room(run);
 	if (!(run->opt->target_tmix > 0) ||
 		cols > most) /* signs: one start at a time, seen with few columns */
@@ -74,7 +76,7 @@ uint32_t mw_control_sets(const struct mw_run *run)
 
 uint32_t mw_control_block_columns(const struct mw_run *run)
 {
-	return mw_control_sets(run) * mw_probe_columns(run->protocol, mw_control_one_hot_max(run));
+	return sets_of(run) * mw_probe_columns(run->protocol, one_hot_max(run));
 }
 
 uint32_t mw_control_columns(const struct mw_run *run)
@@ -113,7 +115,7 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 {
 	struct mw_run *run = c->run;
 	const struct mw_protocol *p = run->protocol;
-	c->sets = mw_control_sets(run);
+	c->sets = sets_of(run);
 	c->cols = run->probe_columns / c->sets;
 	c->columns = mw_alloc_array((size_t)p->rows * c->cols, sizeof(float), "probe columns", err);
 	c->pattern =
@@ -129,8 +131,8 @@ static int make_probes(struct mw_control *c, double t, struct mw_err *err)
 	mw_ticks_per_s(); /* the first time it takes a while */
 	mw_segments_draw(c);
 	for (uint32_t b = 0; b < c->blocks; b++) {
-		MW_TRY(mw_probe_new(p, c->fixed, mw_control_one_hot_max(run), c->sets, t, run->seed + b,
-			&c->probe[b], err));
+		MW_TRY(mw_probe_new(
+			p, c->fixed, one_hot_max(run), c->sets, t, run->seed + b, &c->probe[b], err));
 		if (run->steer) /* t is the target, and the actuator has been set for it */
 			mw_probe_aim(c->probe[b], t);
 	}

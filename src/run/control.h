@@ -126,10 +126,6 @@ void mw_control_free(struct mw_control *c);
 uint32_t mw_control_columns(const struct mw_run *run);
 /* Those of one block, all sets, where there are any. */
 uint32_t mw_control_block_columns(const struct mw_run *run);
-/* Sets of them: one, more under --target-tmix if they are cheap. */
-uint32_t mw_control_sets(const struct mw_run *run);
-/* Pushed replicas up to which a run's probe columns are one-hot (see probe.h). */
-uint32_t mw_control_one_hot_max(const struct mw_run *run);
 /* Do workers of the threads engine record events for an estimator? */
 bool mw_control_records(const struct mw_run *run);
 
